@@ -1,0 +1,57 @@
+"""Path patterns of policy files: `*` within a folder, `**` across folders, `{a,b}` alternatives."""
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+
+def translate(pattern: str) -> str:
+    """A regular expression for one glob, to be used with `fullmatch` on a '/'-separated path."""
+    out: list[str] = []
+    i, depth = 0, 0
+    while i < len(pattern):
+        char = pattern[i]
+        if pattern.startswith("**/", i):
+            out.append("(?:[^/]+/)*")
+            i += 3
+            continue
+        if pattern.startswith("**", i):
+            out.append(".*")
+            i += 2
+            continue
+        if char == "*":
+            out.append("[^/]*")
+        elif char == "?":
+            out.append("[^/]")
+        elif char == "{":
+            out.append("(?:")
+            depth += 1
+        elif char == "}" and depth:
+            out.append(")")
+            depth -= 1
+        elif char == "," and depth:
+            out.append("|")
+        else:
+            out.append(re.escape(char))
+        i += 1
+    return "".join(out)
+
+
+@lru_cache(maxsize=256)
+def compile_globs(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{translate(p)})" for p in patterns) or r"(?!)", re.DOTALL)
+
+
+class PathSet(msgspec.Struct, frozen=True):
+    """Paths that match one of `include` and none of `exclude`."""
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+
+    def __contains__(self, path: str) -> bool:
+        return bool(compile_globs(self.include).fullmatch(path)) and not compile_globs(self.exclude).fullmatch(path)
+
+    def select(self, paths: "list[str]") -> "list[str]":
+        inside, outside = compile_globs(self.include).fullmatch, compile_globs(self.exclude).fullmatch
+        return [path for path in paths if inside(path) and not outside(path)]

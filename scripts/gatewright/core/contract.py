@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -45,7 +45,8 @@ class Check(Generic[P]):
 
     `policy` is the msgspec struct that `policy/<name>.toml` must satisfy (unknown keys refused);
     `ordinary` names its fields, by dotted path, whose entries may be added without being a
-    loosening (an internal variable's name, a path's class).
+    loosening (an internal variable's name, a path's class). `globs` names those that hold path
+    patterns. A dotted path may hold `*` for any key of a table.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Check(Generic[P]):
     policy: type[P]
     rules: tuple[Rule, ...]
     ordinary: tuple[str, ...] = ()
+    globs: tuple[str, ...] = ()
 
     def extractors(self, policy: P) -> Sequence[Extractor]:
         """The first-pass facts that `judge` will ask for; read and cached together."""
@@ -96,6 +98,3 @@ def check_names() -> list[str]:
         for module in pkgutil.iter_modules(gatewright.checks.__path__)
         if not module.name.startswith("_")
     )
-
-
-__all__ = ["LANES", "Callable", "Check", "Judgement", "Lane", "Mapping", "Rule", "check_names", "load_check"]

@@ -11,6 +11,9 @@ class GateError(Exception):
         self.message = message
         self.help = help
 
+    def __reduce__(self) -> tuple[type["GateError"], tuple[str, str]]:
+        return type(self), (self.message, self.help)
+
 
 class PolicyError(GateError):
     """Wrong usage or an invalid policy file: exit code 2."""

@@ -1,4 +1,123 @@
-"""What a judge sees: the paths of one snapshot and the facts of their blobs."""
-# (being written by the lead: facts(extractor) -> dict[path, list[fact]] of non-empty lists, in path order;
-#  examined(extractor) -> number of files the extractor read; paths -> sorted list of regular files;
-#  Tree.of({path: text or bytes}) for tests)
+"""What a judge sees: the paths of one snapshot and the facts of their files."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from gatewright.core.cache import Cache
+from gatewright.core.facts import Extractor
+from gatewright.core.snapshot import DictSnapshot, Entry, Reader, Snapshot
+
+# A source file above this size is not parsed; it is reported as unread.
+MAX_BYTES = 8 * 1024 * 1024
+_EMPTY = b"\x90"
+
+Work = tuple[int, str, Entry]
+
+
+class Tree:
+    """One snapshot with its facts. Facts are a pure function of a file's content; see `Extractor`."""
+
+    def __init__(self, snapshot: Snapshot, cache: Cache | None = None) -> None:
+        self.snapshot = snapshot
+        self.paths: list[str] = snapshot.files
+        self.unread: dict[str, str] = {}
+        self._cache = cache or Cache(None)
+        self._facts: dict[bytes, dict[str, list[Any]]] = {}
+        self._counts: dict[bytes, int] = {}
+        self._contents: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, files: Mapping[str, str | bytes]) -> "Tree":
+        """A tree of given files, for tests and executed manuals."""
+        return cls(DictSnapshot(files))
+
+    def facts(self, extractor: Extractor) -> dict[str, list[Any]]:
+        """The non-empty facts by path, in path order."""
+        self.prefetch([extractor])
+        return self._facts[extractor.key()]
+
+    def examined(self, extractor: Extractor) -> int:
+        """How many files the extractor was run on."""
+        self.prefetch([extractor])
+        return self._counts[extractor.key()]
+
+    def prefetch(self, extractors: Iterable[Extractor]) -> None:
+        """Take the facts of several extractors, reading each file that must be read once."""
+        wanted = [e for e in extractors if e.key() not in self._facts]
+        if not wanted:
+            return
+        selected = [e.paths.select(self.paths) for e in wanted]
+        self._read_unnamed({path for paths in selected for path in paths})
+        known = [
+            self._cache.get(e.key(), list(dict.fromkeys(self._name(p) for p in paths)))
+            for e, paths in zip(wanted, selected, strict=True)
+        ]
+        todo: dict[str, list[int]] = {}
+        seen: set[tuple[int, str]] = set()
+        for number, paths in enumerate(selected):
+            for path in paths:
+                name = self._name(path)
+                if name not in known[number] and (number, name) not in seen:
+                    seen.add((number, name))
+                    todo.setdefault(path, []).append(number)
+        if todo:
+            self._extract(wanted, todo, known)
+        for number, extractor in enumerate(wanted):
+            self._decode(extractor, selected[number], known[number])
+
+    def _name(self, path: str) -> str:
+        """What the content of a path is cached under: the blob's id, or a digest of other bytes."""
+        return self.snapshot.entries[path].id or self._contents[path]
+
+    def _read_unnamed(self, paths: Iterable[str]) -> None:
+        unnamed = [p for p in paths if not self.snapshot.entries[p].id and p not in self._contents]
+        if not unnamed:
+            return
+        reader = self.snapshot.open()
+        try:
+            for path in unnamed:
+                data = reader.read(path, self.snapshot.entries[path])
+                self._contents[path] = "content:" + blake2b(data, digest_size=20).hexdigest()
+        finally:
+            reader.close()
+
+    def _extract(self, extractors: Sequence[Extractor], todo: dict[str, list[int]], known: list[dict[str, bytes]]) -> None:
+        from gatewright.core.extraction import extract_all
+
+        self._cache.close()
+        fresh: list[list[tuple[str, bytes]]] = [[] for _ in extractors]
+        for path, number, data in extract_all(self.snapshot, extractors, todo):
+            if data is None:
+                self.unread[path] = f"larger than {MAX_BYTES} bytes"
+                continue
+            name = self._name(path)
+            known[number][name] = data
+            fresh[number].append((name, data))
+        for extractor, facts in zip(extractors, fresh, strict=True):
+            if facts:
+                self._cache.put(extractor.key(), facts)
+
+    def _decode(self, extractor: Extractor, paths: Sequence[str], known: Mapping[str, bytes]) -> None:
+        decoder = msgspec.msgpack.Decoder(list[extractor.fact])  # type: ignore[name-defined]
+        facts: dict[str, list[Any]] = {}
+        count = 0
+        for path in paths:
+            data = known.get(self._name(path))
+            if data is None:
+                continue
+            count += 1
+            if data != _EMPTY:
+                facts[path] = decoder.decode(data)
+        self._facts[extractor.key()] = facts
+        self._counts[extractor.key()] = count
+
+
+def read_and_extract(reader: Reader, path: str, entry: Entry, functions: Sequence[tuple[Any, Any]]) -> list[bytes] | None:
+    """Encoded facts of one file for each (function, options); None where it is too large to parse."""
+    data = reader.read(path, entry)
+    if len(data) > MAX_BYTES:
+        return None
+    return [msgspec.msgpack.encode(function(data, options)) for function, options in functions]

@@ -1,0 +1,222 @@
+"""Policy files: `policy/<check>.toml`, validated on load, and what a change of them loosens."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gatewright.core.contract import Check, check_names, load_check
+from gatewright.core.errors import PolicyError
+from gatewright.core.finding import Finding
+from gatewright.core.snapshot import Snapshot
+
+FOLDER = "policy/"
+_OWN = "policy"
+
+
+class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An exemption of findings that have no line: `[[allow]]` in the check's policy file."""
+
+    rule: str
+    owner: str
+    reason: str
+    path: str = ""
+    token: str = ""
+
+
+class CorePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`policy/policy.toml`: what holds for all checks.
+
+    `removed` excuses a policy file that is gone: check name -> why.
+    """
+
+    owner_pattern: str = r"[A-Za-z][\w.@/-]*"
+    minimum_reason: int = 8
+    default_branch: str = ""
+    removed: dict[str, str] = {}
+    why: str = ""
+
+
+class PolicyFile(msgspec.Struct):
+    """One check under one policy."""
+
+    check: Check[Any]
+    path: str
+    raw: dict[str, Any]
+    policy: Any
+    allow: list[Allow]
+
+
+class Policies(msgspec.Struct):
+    core: CorePolicy
+    files: dict[str, PolicyFile]
+    unreadable: dict[str, str] = {}
+
+
+def policy_names(snapshot: Snapshot) -> list[str]:
+    """Names of the checks that the tree's policy folder switches on."""
+    names = [p[len(FOLDER) : -len(".toml")] for p in snapshot.files if p.startswith(FOLDER) and p.endswith(".toml")]
+    return [name for name in names if "/" not in name and name != _OWN]
+
+
+def load_policies(snapshot: Snapshot) -> Policies:
+    """Every policy file of a tree. Raises PolicyError for the first that is not valid."""
+    core = core_policy(snapshot)
+    return Policies(core, {name: _load(snapshot, name) for name in policy_names(snapshot)})
+
+
+def load_base_policies(snapshot: Snapshot) -> Policies:
+    """As `load_policies`, but a file that today's schema cannot read is named, not fatal."""
+    unreadable: dict[str, str] = {}
+    files: dict[str, PolicyFile] = {}
+    try:
+        core = core_policy(snapshot)
+    except PolicyError as error:
+        core, unreadable[_OWN] = CorePolicy(), error.message
+    for name in policy_names(snapshot):
+        try:
+            files[name] = _load(snapshot, name)
+        except PolicyError as error:
+            unreadable[name] = error.message
+    return Policies(core, files, unreadable)
+
+
+def core_policy(snapshot: Snapshot) -> CorePolicy:
+    path = f"{FOLDER}{_OWN}.toml"
+    if path not in snapshot.entries:
+        return CorePolicy()
+    raw, text = read_toml(snapshot, path)
+    policy = convert(raw, CorePolicy, path, text)
+    try:
+        re.compile(policy.owner_pattern)
+    except re.error as error:
+        raise PolicyError(f"{path}: owner_pattern is no regular expression: {error}", "mend the pattern") from None
+    return policy
+
+
+def _load(snapshot: Snapshot, name: str) -> PolicyFile:
+    path = f"{FOLDER}{name}.toml"
+    try:
+        check = load_check(name)
+    except KeyError:
+        known = ", ".join(check_names())
+        raise PolicyError(f"{path}: there is no check named {name!r}", f"the checks are: {known}") from None
+    raw, text = read_toml(snapshot, path)
+    return parse_policy(check, raw, path, text)
+
+
+def parse_policy(check: Check[Any], raw: dict[str, Any], path: str, text: str = "") -> PolicyFile:
+    """Validate the parsed TOML of one policy file."""
+    own = {key: value for key, value in raw.items() if key != "allow"}
+    allow = convert(raw.get("allow", []), list[Allow], path, text)
+    return PolicyFile(check, path, raw, convert(own, check.policy, path, text), allow)
+
+
+def read_toml(snapshot: Snapshot, path: str) -> tuple[dict[str, Any], str]:
+    if snapshot.entries[path].kind != "file":
+        raise PolicyError(f"{path} is not a regular file", "put the file itself there, not a link")
+    data = snapshot.read(path)
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        return tomllib.loads(text), text
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path} is not TOML: {error}", "mend the line that is named") from None
+
+
+def convert(raw: Any, type: Any, path: str, text: str) -> Any:
+    """Build a typed policy. Raises PolicyError with file, line where it can be had, and key path."""
+    try:
+        return msgspec.convert(raw, type)
+    except msgspec.ValidationError as error:
+        words = str(error)
+        named = re.findall(r"[`.]([A-Za-z_][\w-]*)", words)
+        line = _line_of(text, named[0] if "unknown field" in words else named[-1]) if named else 0
+        where = f"{path}:{line}" if line else path
+        raise PolicyError(f"{where}: {words}", f"see the manual page of the check, docs/checks/, for the keys of {path}") from None
+
+
+def _line_of(text: str, key: str) -> int:
+    match = re.search(rf"^[ \t]*(?:\[+[^\]\n]*\b{re.escape(key)}\b|[\"']?{re.escape(key)}[\"']?[ \t]*[=.])", text, re.MULTILINE)
+    return text.count("\n", 0, match.start()) + 1 if match else 0
+
+
+def walk(data: Any, parts: list[str]) -> Iterator[tuple[str, Any]]:
+    """The values under a dotted path with `*` for any key; yields (key path, value)."""
+    if not parts:
+        yield "", data
+    elif isinstance(data, Mapping):
+        for key in data if parts[0] == "*" else [parts[0]]:
+            if key in data:
+                for path, value in walk(data[key], parts[1:]):
+                    yield f"{key}.{path}".rstrip("."), value
+    elif isinstance(data, list):
+        for number, item in enumerate(data):
+            for path, value in walk(item, parts):
+                yield f"{number}.{path}", value
+
+
+def policy_globs(file: PolicyFile) -> Iterator[tuple[str, str]]:
+    """(key path, glob) of every path pattern that a policy file holds."""
+    for dotted in file.check.globs:
+        for path, value in walk(file.raw, dotted.split(".")):
+            for glob in [value] if isinstance(value, str) else value:
+                yield path, glob
+
+
+def with_ordinary(base: PolicyFile, head: PolicyFile) -> PolicyFile:
+    """The base's policy with the head's ordinary entries, which are data and no loosening."""
+    raw: dict[str, Any] = msgspec.to_builtins(base.raw)
+    for dotted in ("allow", *base.check.ordinary):
+        *parents, last = dotted.split(".")
+        targets = dict(walk(raw, parents))
+        for path, source in walk(head.raw, parents):
+            target = targets.get(path)
+            if isinstance(target, dict) and isinstance(source, Mapping) and last in source:
+                target[last] = source[last]
+    try:
+        return parse_policy(base.check, raw, base.path)
+    except PolicyError:
+        return base
+
+
+def changed_tables(base: Any, head: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(key path, base table, head table) of each innermost table whose own values differ."""
+    base = base if isinstance(base, Mapping) else {}
+    head = head if isinstance(head, Mapping) else {}
+    own = False
+    for key in dict.fromkeys([*base, *head]):
+        before, after = base.get(key), head.get(key)
+        if key == "why" or before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield from changed_tables(before, after, f"{path}.{key}".lstrip("."))
+        else:
+            own = True
+    if own:
+        yield path, base, head
+
+
+def unexplained(base: PolicyFile, head: PolicyFile) -> list[str]:
+    """Key paths of changed tables that give no new `why`."""
+    return [
+        path or "the top of the file"
+        for path, before, after in changed_tables(base.raw, head.raw)
+        if not after.get("why") or after.get("why") == before.get("why")
+    ]
+
+
+def loosened(name: str, lost: list[Finding], where: list[str], path: str) -> Finding:
+    """The finding for a policy that no longer finds what the base's policy finds in the same tree."""
+    first = lost[0]
+    place = f"{first.path}:{first.line}" if first.line else first.path or "the tree"
+    return Finding(
+        rule="policy/loosened",
+        path=path,
+        message=f"the {name} policy no longer finds {len(lost)} of what the base's policy finds, first {first.rule} at {place}",
+        help=f"restore it, or say why: add or change `why = \"...\"` in the same table of {path} ({', '.join(where)})",
+        token=f"{name}:{first.rule}",
+    )

@@ -32,6 +32,10 @@ class CheckReport(msgspec.Struct, kw_only=True):
     rules: list[RuleReport]
     examined: list[str] = msgspec.field(default_factory=list)
 
+    @property
+    def applies(self) -> bool:
+        return any(rule.verdict != "N/A" for rule in self.rules)
+
 
 class Exempted(msgspec.Struct, frozen=True, kw_only=True):
     """A finding that an exemption at `path`:`line` (0: a policy file) allows."""

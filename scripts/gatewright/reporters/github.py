@@ -7,7 +7,7 @@ from gatewright.core.finding import Finding
 from gatewright.core.report import Report, ordered
 from gatewright.reporters.escape import code_span, markdown, one_line, printable, printable_lines
 from gatewright.reporters.terminal import read_environment
-from gatewright.reporters.wording import by_bucket, examined, judged, ordered_exempted, place, plural, tally
+from gatewright.reporters.wording import by_bucket, examined, judged, ordered_exempted, place, tally
 
 # What GitHub accepts from one step; more is refused as a whole.
 SUMMARY_BYTES = 1 << 20
@@ -101,10 +101,9 @@ def _summary_lines(report: Report) -> Iterator[str]:
     yield from _list("Exempted", allowed)
     yield from _list("Inherited", [f"{count} {markdown(name)}" for name, count in by_bucket(report.tolerated)])
     yield from _list("Notes", [markdown(note) for note in report.notes])
-    yield from _list("Examined", [markdown(examined(check)) for check in report.checks])
+    yield from _list("Examined", [markdown(examined(check)) for check in report.checks if check.applies])
     yield ""
-    run = f"gate {report.version}, digest {report.digest}, {plural(len(report.checks), 'check')}"
-    yield markdown(f"{run}, {report.seconds:.2f} s")
+    yield markdown(f"gate {report.version}, digest {report.digest}, {report.seconds:.2f} s")
     yield ""
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from gatewright.core.finding import Finding
-from gatewright.core.report import CheckReport, Report, RuleReport
+from gatewright.core.report import CheckReport, Report, RuleReport, ordered
 from gatewright.reporters.escape import one_line, printable, xml_text
 from gatewright.reporters.wording import place
 
@@ -12,7 +12,7 @@ from gatewright.reporters.wording import place
 def render(report: Report) -> str:
     """One suite per check, in the report's order. FAIL is a failure, UNKNOWN an error, N/A skipped."""
     failing = _by_rule(report.failing)
-    noted = _by_rule(report.tolerated + report.advisory)
+    noted = _by_rule(ordered(report.tolerated + report.advisory))
     checks = [*report.checks, *_unlisted(report, failing)]
     root = Element("testsuites", name="gatewright", time=f"{report.seconds:.3f}")
     for check in checks:
@@ -45,7 +45,8 @@ def _case(suite: Element, check: str, rule: RuleReport, failing: list[Finding], 
     case = SubElement(suite, "testcase", classname=xml_text(check), name=xml_text(rule.id))
     if failing or rule.verdict == "FAIL":
         count = f"{len(failing)} finding" + "s" * (len(failing) != 1)
-        SubElement(case, "failure", type=xml_text(rule.id), message=count).text = xml_text(_listing(failing))
+        failure = SubElement(case, "failure", type=xml_text(rule.id), message=count)
+        failure.text = xml_text(_listing(failing) + _remedies(failing))
     elif rule.verdict == "UNKNOWN":
         SubElement(case, "error", type="UNKNOWN", message=xml_text(printable(rule.reason)))
     elif rule.verdict == "N/A":
@@ -55,6 +56,8 @@ def _case(suite: Element, check: str, rule: RuleReport, failing: list[Finding], 
 
 
 def _listing(findings: list[Finding]) -> str:
-    return "".join(
-        f"{place(f.path, f.line, f.column)}: {printable(f.message)}\n  help: {one_line(f.help)}\n" for f in findings
-    )
+    return "".join(f"{place(f.path, f.line, f.column)}: {printable(f.message)}\n" for f in findings)
+
+
+def _remedies(findings: list[Finding]) -> str:
+    return "".join(f"help: {help}\n" for help in dict.fromkeys(one_line(f.help) for f in findings))

@@ -81,8 +81,9 @@ def _advisory(report: Report, paint: _Paint) -> Iterator[str]:
 
 
 def _summary(report: Report, paint: _Paint) -> Iterator[str]:
+    checks = [check for check in report.checks if check.applies]
     rows = [("judged", judged(report))]
-    rows.append(("examined", "; ".join(examined(check) for check in report.checks) or "nothing"))
+    rows.append(("examined", "; ".join(map(examined, checks)) or "nothing"))
     rows += [("n/a", f"{', '.join(rules)}: {reason}") for reason, rules in _not_applicable(report).items()]
     rows += [("note", printable(note)) for note in report.notes]
     rows.append(("gate", f"{printable(report.version)}, digest {printable(report.digest)}"))
@@ -91,7 +92,7 @@ def _summary(report: Report, paint: _Paint) -> Iterator[str]:
     for rule in report.unknown:
         yield paint("yellow", "unknown".ljust(_LABEL)) + f"{printable(rule.id)}: {printable(rule.reason)}"
     verdict = paint(_VERDICT_COLOURS[report.verdict], report.verdict.ljust(_LABEL))
-    yield f"{verdict}{tally(report)} in {plural(len(report.checks), 'check')}, {report.seconds:.2f} s"
+    yield f"{verdict}{tally(report)} in {plural(len(checks), 'check')}, {report.seconds:.2f} s"
 
 
 def _not_applicable(report: Report) -> dict[str, list[str]]:

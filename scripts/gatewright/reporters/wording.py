@@ -48,7 +48,7 @@ def judged(report: Report) -> str:
 
 def examined(check: CheckReport) -> str:
     count = max((rule.examined for rule in check.rules), default=0)
-    return f"{check.name}: {printable(', '.join(check.examined) or str(count))}"
+    return printable(f"{check.name}: {', '.join(check.examined) or count}")
 
 
 def by_bucket(findings: Iterable[Finding]) -> list[tuple[str, int]]:

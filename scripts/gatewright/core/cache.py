@@ -38,7 +38,8 @@ class Cache:
         try:
             connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             connection.execute(
-                "CREATE TABLE IF NOT EXISTS facts (key BLOB, blob TEXT, data BLOB, PRIMARY KEY (key, blob)) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS facts"
+                " (key BLOB, blob TEXT, data BLOB, PRIMARY KEY (key, blob)) WITHOUT ROWID"
             )
             self._opened = connection
         except sqlite3.OperationalError as error:

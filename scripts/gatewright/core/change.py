@@ -1,7 +1,7 @@
 """The one range resolver: which tree is judged, against which base, over which commits."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gatewright.core.errors import CannotJudge, PolicyError
 from gatewright.core.git import Repository
@@ -11,27 +11,34 @@ from gatewright.core.snapshot import Snapshot, commit_snapshot, index_snapshot, 
 class Change:
     """A judged tree (`head`), the tree its findings are subtracted from (`base`, None: absolute), and why so.
 
-    `commits` are those on no ref of the receiving side, newest first.
+    `commits` are those on no ref of the receiving side, newest first. `conflicts` are the paths on
+    which the two sides of a merge do not agree.
     """
 
     def __init__(
         self,
-        repository: Repository,
+        repository: Repository | None,
         head: Snapshot,
         base: Snapshot | None = None,
         *,
         range_arguments: Sequence[str] = (),
         notes: Iterable[str] = (),
+        conflicts: Iterable[str] = (),
     ) -> None:
         self.repository = repository
         self.head = head
         self.base = base
         self.notes = list(notes)
+        self.conflicts = list(conflicts)
+        # What must outlive the snapshots, such as a temporary folder of objects.
+        self.keep_alive: Any = None
         self._range = list(range_arguments)
 
     @property
     def commits(self) -> list[str]:
-        return self.repository.git("rev-list", *self._range, "--").decode().split() if self._range else []
+        if self.repository is None or not self._range:
+            return []
+        return self.repository.git("rev-list", *self._range, "--").decode().split()
 
 
 class Remote(NamedTuple):
@@ -65,7 +72,9 @@ def _base(repository: Repository, head: str, named: str, remote: Remote) -> tupl
     if named:
         commit = repository.commit_id(named)
         if commit is None:
-            raise CannotJudge(f"the base {named!r} is not a commit here", "fetch it first: git fetch, or name another --base")
+            raise CannotJudge(
+                f"the base {named!r} is not a commit here", "fetch it first: git fetch, or name another --base"
+            )
         return repository.merge_base(head, commit), ""
     if not remote.default:
         where = f"of remote {remote.name!r} " if remote.name else ""
@@ -77,7 +86,9 @@ def _is_zero(object_id: str) -> bool:
     return not object_id.strip("0")
 
 
-def change_of_work_tree(repository: Repository, base: str = "", *, staged: bool = False, default_branch: str = "") -> Change:
+def change_of_work_tree(
+    repository: Repository, base: str = "", *, staged: bool = False, default_branch: str = ""
+) -> Change:
     """What is on disk (or, `staged`, in the index), relative to the remote's default branch or `base`."""
     snapshot = index_snapshot(repository) if staged else work_tree_snapshot(repository)
     head = repository.commit_id("HEAD")
@@ -92,7 +103,9 @@ def change_of_work_tree(repository: Repository, base: str = "", *, staged: bool 
         return Change(repository, snapshot, committed)
     if not base_commit:
         return Change(repository, snapshot, notes=[note], range_arguments=[head])
-    return Change(repository, snapshot, commit_snapshot(repository, base_commit), range_arguments=[f"{base_commit}..{head}"])
+    return Change(
+        repository, snapshot, commit_snapshot(repository, base_commit), range_arguments=[f"{base_commit}..{head}"]
+    )
 
 
 def change_of_commit(repository: Repository, revision: str, base: str = "", *, default_branch: str = "") -> Change:
@@ -108,7 +121,9 @@ def change_of_commit(repository: Repository, revision: str, base: str = "", *, d
         return Change(repository, snapshot, notes=["absolute: the commit is part of the base"])
     if not base_commit:
         return Change(repository, snapshot, notes=[note], range_arguments=[head])
-    return Change(repository, snapshot, commit_snapshot(repository, base_commit), range_arguments=[f"{base_commit}..{head}"])
+    return Change(
+        repository, snapshot, commit_snapshot(repository, base_commit), range_arguments=[f"{base_commit}..{head}"]
+    )
 
 
 class RefUpdate(NamedTuple):
@@ -133,18 +148,27 @@ def _fields(lines: bytes, count: int, hook: str) -> Iterator[list[str]]:
     for line in lines.decode(errors="surrogateescape").splitlines():
         fields = line.rsplit(" ", count - 1) if hook == "pre-push" else line.split(" ", count - 1)
         if len(fields) != count:
-            raise PolicyError(f"{hook} line with {len(fields)} fields, wanted {count}: {line!r}", "git writes these lines")
+            raise PolicyError(
+                f"{hook} line with {len(fields)} fields, wanted {count}: {line!r}", "git writes these lines"
+            )
         yield fields
 
 
 def changes_of_push(
-    repository: Repository, updates: Sequence[RefUpdate], remote_name: str = "", *, default_branch: str = "", receiving: bool = False
+    repository: Repository,
+    updates: Sequence[RefUpdate],
+    remote_name: str = "",
+    *,
+    default_branch: str = "",
+    receiving: bool = False,
 ) -> list[Change]:
     """The changes of one push, each tip once. Deletions are nothing to judge.
 
     `receiving`: this repository is the receiving side, so its own branches are what it has.
     """
-    remote = _receiver(repository, default_branch) if receiving else find_remote(repository, remote_name, default_branch)
+    remote = (
+        _receiver(repository, default_branch) if receiving else find_remote(repository, remote_name, default_branch)
+    )
     known = ["--not", "--all"] if receiving else ["--not", f"--remotes={remote.name or remote_name}"]
     changes: dict[tuple[str, str], Change] = {}
     for update in updates:
@@ -172,10 +196,8 @@ def _exists(repository: Repository, object_id: str) -> bool:
 
 
 def _receiver(repository: Repository, default_branch: str) -> Remote:
-    if default_branch:
-        branch = default_branch
-    else:
-        branch = repository.git("symbolic-ref", "--short", "HEAD", ok=(0, 1, 128)).decode().strip()
+    head = repository.git("symbolic-ref", "--short", "HEAD", ok=(0, 1, 128)).decode().strip()
+    branch = default_branch or head
     return Remote("", branch, repository.commit_id(f"refs/heads/{branch}") or "" if branch else "")
 
 

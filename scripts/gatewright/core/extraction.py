@@ -18,7 +18,9 @@ _CHUNK = 12
 Result = tuple[str, int, bytes | None]
 
 
-def extract_all(snapshot: Snapshot, extractors: Sequence[Extractor], todo: Mapping[str, Sequence[int]]) -> Iterator[Result]:
+def extract_all(
+    snapshot: Snapshot, extractors: Sequence[Extractor], todo: Mapping[str, Sequence[int]]
+) -> Iterator[Result]:
     """Yield (path, extractor number, encoded facts or None where too large) for all of `todo`."""
     job = _Job(snapshot, extractors)
     work = list(todo.items())

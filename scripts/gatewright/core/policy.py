@@ -13,7 +13,7 @@ from gatewright.core.finding import Finding
 from gatewright.core.snapshot import Snapshot
 
 FOLDER = "policy/"
-_OWN = "policy"
+CORE = "policy"
 
 
 class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,19 +24,6 @@ class Allow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     path: str = ""
     token: str = ""
-
-
-class CorePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`policy/policy.toml`: what holds for all checks.
-
-    `removed` excuses a policy file that is gone: check name -> why.
-    """
-
-    owner_pattern: str = r"[A-Za-z][\w.@/-]*"
-    minimum_reason: int = 8
-    default_branch: str = ""
-    removed: dict[str, str] = {}
-    why: str = ""
 
 
 class PolicyFile(msgspec.Struct):
@@ -50,59 +37,49 @@ class PolicyFile(msgspec.Struct):
 
 
 class Policies(msgspec.Struct):
-    core: CorePolicy
+    """All policy files of a tree; that of the check `policy` always, with its defaults where it is absent."""
+
     files: dict[str, PolicyFile]
     unreadable: dict[str, str] = {}
+
+    @property
+    def core(self) -> Any:
+        return self.files[CORE].policy
 
 
 def policy_names(snapshot: Snapshot) -> list[str]:
     """Names of the checks that the tree's policy folder switches on."""
     names = [p[len(FOLDER) : -len(".toml")] for p in snapshot.files if p.startswith(FOLDER) and p.endswith(".toml")]
-    return [name for name in names if "/" not in name and name != _OWN]
+    return sorted({CORE, *(name for name in names if "/" not in name)})
 
 
 def load_policies(snapshot: Snapshot) -> Policies:
     """Every policy file of a tree. Raises PolicyError for the first that is not valid."""
-    core = core_policy(snapshot)
-    return Policies(core, {name: _load(snapshot, name) for name in policy_names(snapshot)})
+    return Policies({name: load_policy(snapshot, name) for name in policy_names(snapshot)})
 
 
 def load_base_policies(snapshot: Snapshot) -> Policies:
     """As `load_policies`, but a file that today's schema cannot read is named, not fatal."""
-    unreadable: dict[str, str] = {}
-    files: dict[str, PolicyFile] = {}
-    try:
-        core = core_policy(snapshot)
-    except PolicyError as error:
-        core, unreadable[_OWN] = CorePolicy(), error.message
+    policies = Policies({})
     for name in policy_names(snapshot):
         try:
-            files[name] = _load(snapshot, name)
+            policies.files[name] = load_policy(snapshot, name)
         except PolicyError as error:
-            unreadable[name] = error.message
-    return Policies(core, files, unreadable)
+            policies.unreadable[name] = error.message
+    if CORE not in policies.files:
+        policies.files[CORE] = parse_policy(load_check(CORE), {}, FOLDER + CORE + ".toml")
+    return policies
 
 
-def core_policy(snapshot: Snapshot) -> CorePolicy:
-    path = f"{FOLDER}{_OWN}.toml"
-    if path not in snapshot.entries:
-        return CorePolicy()
-    raw, text = read_toml(snapshot, path)
-    policy = convert(raw, CorePolicy, path, text)
-    try:
-        re.compile(policy.owner_pattern)
-    except re.error as error:
-        raise PolicyError(f"{path}: owner_pattern is no regular expression: {error}", "mend the pattern") from None
-    return policy
-
-
-def _load(snapshot: Snapshot, name: str) -> PolicyFile:
+def load_policy(snapshot: Snapshot, name: str) -> PolicyFile:
     path = f"{FOLDER}{name}.toml"
     try:
         check = load_check(name)
     except KeyError:
         known = ", ".join(check_names())
         raise PolicyError(f"{path}: there is no check named {name!r}", f"the checks are: {known}") from None
+    if name == CORE and path not in snapshot.entries:
+        return parse_policy(check, {}, path)
     raw, text = read_toml(snapshot, path)
     return parse_policy(check, raw, path, text)
 
@@ -136,11 +113,15 @@ def convert(raw: Any, type: Any, path: str, text: str) -> Any:
         named = re.findall(r"[`.]([A-Za-z_][\w-]*)", words)
         line = _line_of(text, named[0] if "unknown field" in words else named[-1]) if named else 0
         where = f"{path}:{line}" if line else path
-        raise PolicyError(f"{where}: {words}", f"see the manual page of the check, docs/checks/, for the keys of {path}") from None
+        raise PolicyError(
+            f"{where}: {words}", f"see the manual page of the check, docs/checks/, for the keys of {path}"
+        ) from None
 
 
 def _line_of(text: str, key: str) -> int:
-    match = re.search(rf"^[ \t]*(?:\[+[^\]\n]*\b{re.escape(key)}\b|[\"']?{re.escape(key)}[\"']?[ \t]*[=.])", text, re.MULTILINE)
+    match = re.search(
+        rf"^[ \t]*(?:\[+[^\]\n]*\b{re.escape(key)}\b|[\"']?{re.escape(key)}[\"']?[ \t]*[=.])", text, re.MULTILINE
+    )
     return text.count("\n", 0, match.start()) + 1 if match else 0
 
 
@@ -175,8 +156,9 @@ def with_ordinary(base: PolicyFile, head: PolicyFile) -> PolicyFile:
         targets = dict(walk(raw, parents))
         for path, source in walk(head.raw, parents):
             target = targets.get(path)
-            if isinstance(target, dict) and isinstance(source, Mapping) and last in source:
-                target[last] = source[last]
+            if isinstance(target, dict) and isinstance(source, Mapping):
+                target.pop(last, None)
+                target |= {last: source[last]} if last in source else {}
     try:
         return parse_policy(base.check, raw, base.path)
     except PolicyError:
@@ -216,7 +198,8 @@ def loosened(name: str, lost: list[Finding], where: list[str], path: str) -> Fin
     return Finding(
         rule="policy/loosened",
         path=path,
-        message=f"the {name} policy no longer finds {len(lost)} of what the base's policy finds, first {first.rule} at {place}",
-        help=f"restore it, or say why: add or change `why = \"...\"` in the same table of {path} ({', '.join(where)})",
+        message=f"the {name} policy lets go of {len(lost)} findings that the base's policy has here, "
+        f"first {first.rule} at {place}",
+        help=f'restore it, or say why: add or change `why = "..."` in the same table of {path} ({", ".join(where)})',
         token=f"{name}:{first.rule}",
     )

@@ -124,7 +124,7 @@ class _WorkTreeReader:
 
     def read(self, path: str, entry: Entry) -> bytes:
         try:
-            with open(self.root + path, "rb", opener=_no_follow) as file:  # noqa: PTH123
+            with open(self.root + path, "rb", opener=_no_follow) as file:
                 data = file.read()
         except OSError as error:
             if entry.id:

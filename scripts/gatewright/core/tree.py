@@ -1,6 +1,6 @@
 """What a judge sees: the paths of one snapshot and the facts of their files."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -8,26 +8,29 @@ import msgspec
 
 from gatewright.core.cache import Cache
 from gatewright.core.facts import Extractor
+from gatewright.core.globs import PathSet
 from gatewright.core.snapshot import DictSnapshot, Entry, Reader, Snapshot
 
 # A source file above this size is not parsed; it is reported as unread.
 MAX_BYTES = 8 * 1024 * 1024
 _EMPTY = b"\x90"
 
-Work = tuple[int, str, Entry]
+Progress = Callable[[str, int, int], None]
 
 
 class Tree:
     """One snapshot with its facts. Facts are a pure function of a file's content; see `Extractor`."""
 
-    def __init__(self, snapshot: Snapshot, cache: Cache | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, cache: Cache | None = None, progress: Progress | None = None) -> None:
         self.snapshot = snapshot
+        self._progress = progress
         self.paths: list[str] = snapshot.files
         self.unread: dict[str, str] = {}
         self._cache = cache or Cache(None)
         self._facts: dict[bytes, dict[str, list[Any]]] = {}
         self._counts: dict[bytes, int] = {}
         self._contents: dict[str, str] = {}
+        self._selected: dict[PathSet, list[str]] = {}
 
     @classmethod
     def of(cls, files: Mapping[str, str | bytes]) -> "Tree":
@@ -44,12 +47,18 @@ class Tree:
         self.prefetch([extractor])
         return self._counts[extractor.key()]
 
+    def select(self, paths: PathSet) -> list[str]:
+        """The tree's files in a path set, in order."""
+        if paths not in self._selected:
+            self._selected[paths] = paths.select(self.paths)
+        return self._selected[paths]
+
     def prefetch(self, extractors: Iterable[Extractor]) -> None:
         """Take the facts of several extractors, reading each file that must be read once."""
         wanted = [e for e in extractors if e.key() not in self._facts]
         if not wanted:
             return
-        selected = [e.paths.select(self.paths) for e in wanted]
+        selected = [self.select(e.paths) for e in wanted]
         self._read_unnamed({path for paths in selected for path in paths})
         known = [
             self._cache.get(e.key(), list(dict.fromkeys(self._name(p) for p in paths)))
@@ -84,12 +93,17 @@ class Tree:
         finally:
             reader.close()
 
-    def _extract(self, extractors: Sequence[Extractor], todo: dict[str, list[int]], known: list[dict[str, bytes]]) -> None:
+    def _extract(
+        self, extractors: Sequence[Extractor], todo: dict[str, list[int]], known: list[dict[str, bytes]]
+    ) -> None:
         from gatewright.core.extraction import extract_all
 
         self._cache.close()
         fresh: list[list[tuple[str, bytes]]] = [[] for _ in extractors]
-        for path, number, data in extract_all(self.snapshot, extractors, todo):
+        total = sum(map(len, todo.values()))
+        for done, (path, number, data) in enumerate(extract_all(self.snapshot, extractors, todo), 1):
+            if self._progress is not None:
+                self._progress(f"reading {self.snapshot.label}", done, total)
             if data is None:
                 self.unread[path] = f"larger than {MAX_BYTES} bytes"
                 continue
@@ -115,7 +129,9 @@ class Tree:
         self._counts[extractor.key()] = count
 
 
-def read_and_extract(reader: Reader, path: str, entry: Entry, functions: Sequence[tuple[Any, Any]]) -> list[bytes] | None:
+def read_and_extract(
+    reader: Reader, path: str, entry: Entry, functions: Sequence[tuple[Any, Any]]
+) -> list[bytes] | None:
     """Encoded facts of one file for each (function, options); None where it is too large to parse."""
     data = reader.read(path, entry)
     if len(data) > MAX_BYTES:

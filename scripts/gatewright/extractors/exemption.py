@@ -26,21 +26,24 @@ class Exemption(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Comment(NamedTuple):
+    """`end` is its last line; `alone` says that no code stands before it on its line."""
+
     line: int
+    end: int
     text: str
     alone: bool
 
 
 def exemptions(comments: Iterable[Comment]) -> list[Exemption]:
     found = [(comment, _FORM.fullmatch(comment.text)) for comment in comments if _BEGINS.match(comment.text)]
-    own_lines = {comment.line for comment, _ in found if comment.alone}
+    alone = {comment.line: comment.end for comment, _ in found if comment.alone}
     result = []
     for comment, form in found:
         covers = comment.line
         if comment.alone:
-            covers += 1
-            while covers in own_lines:
-                covers += 1
+            covers = comment.end + 1
+            while covers in alone:
+                covers = alone[covers] + 1
         rule, owner, reason = form.groups() if form else ("", "", comment.text)
         result.append(Exemption(comment.line, covers, rule, owner.strip(), reason))
     return result
@@ -58,40 +61,41 @@ def _python_comments(data: bytes) -> Iterator[Comment]:
         for token in tokenize.tokenize(io.BytesIO(data).readline):
             if token.type == tokenize.COMMENT:
                 alone = not token.line[: token.start[1]].strip()
-                yield Comment(token.start[0], token.string.lstrip("#").strip(), alone)
+                yield Comment(token.start[0], token.start[0], token.string.lstrip("#").strip(), alone)
     except (tokenize.TokenError, SyntaxError, ValueError):
         return
 
 
 def of_cfamily(data: bytes, options: Any) -> list[Exemption]:
-    if NEEDLE not in data:
-        return []
-    from gatewright.readers.cfamily import read
+    return exemptions(_c_comments(data)) if NEEDLE in data else []
 
-    source = read(data)
-    lines = source.masked.split("\n")
-    comments = (
-        Comment(c.line, re.sub(r"\A(?://+|/\*+)\s*|\s*\*/\Z", "", c.text).strip(), not lines[c.line - 1].strip())
-        for c in source.comments
-    )
-    return exemptions(comments)
+
+def _c_comments(data: bytes) -> Iterator[Comment]:
+    from gatewright.readers.cfamily import Source
+
+    source = Source(data)
+    for token in source.comments:
+        line, column = source.position(token.start)
+        end, _ = source.position(max(token.start, token.end - 1))
+        text = re.sub(r"\A(?://+|/\*+)\s*|\s*\*/\Z", "", source.text[token.start : token.end])
+        before = source.code[token.start - column + 1 : token.start]
+        yield Comment(line, end, text.strip(), not before.strip())
 
 
 def of_hash(data: bytes, options: Any) -> list[Exemption]:
-    """TOML, YAML, shell, CMake and Docker files: a comment that begins its line."""
+    """TOML, YAML, shell, CMake and Docker files: a comment that has its line to itself."""
     if NEEDLE not in data:
         return []
     lines = enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1)
     stripped = ((number, line.strip()) for number, line in lines)
-    return exemptions(Comment(n, line.lstrip("#").strip(), True) for n, line in stripped if line.startswith("#"))
+    return exemptions(Comment(n, n, line.lstrip("#").strip(), True) for n, line in stripped if line.startswith("#"))
 
 
 def of_markdown(data: bytes, options: Any) -> list[Exemption]:
     """HTML comments; fenced text is no comment."""
     if NEEDLE not in data:
         return []
-    from gatewright.readers.markdown import read
+    from gatewright.readers.markdown import parse
 
-    page = read(data)
-    comments = (Comment(c.line, re.sub(r"\A<!--|-->\Z", "", c.text.strip()).strip(), True) for c in page.comments)
-    return exemptions(comments)
+    blocks = parse(data).comments
+    return exemptions(Comment(b.line, b.line + b.text.count("\n"), b.text, True) for b in blocks)

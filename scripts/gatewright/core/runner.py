@@ -1,0 +1,265 @@
+"""Judges changes: facts of the whole tree and the policy give findings, minus what the base already had."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from gatewright.checks.policy import apply_exemptions, judge_policies
+from gatewright.core.cache import Cache
+from gatewright.core.change import Change
+from gatewright.core.contract import Judgement, Lane, Rule
+from gatewright.core.facts import Extractor
+from gatewright.core.finding import Finding, subtract
+from gatewright.core.globs import PathSet
+from gatewright.core.policy import (
+    CORE,
+    Policies,
+    PolicyFile,
+    load_base_policies,
+    load_policies,
+    loosened,
+    unexplained,
+    with_ordinary,
+)
+from gatewright.core.report import CheckReport, Exempted, Report, RuleReport
+from gatewright.core.snapshot import printable
+from gatewright.core.tree import Progress, Tree
+from gatewright.core.version import gate_digest, gate_version
+from gatewright.extractors.exemption import Exemption
+
+_LANGUAGES = {
+    "python": ("**/*.py", "**/*.pyi"),
+    "cfamily": ("**/*.{c,cc,cpp,cxx,cu,cuh,h,hh,hpp,hxx,hip,inl,ipp,m,mm,metal}",),
+    "hash": ("**/*.toml", "**/*.yaml", "**/*.yml", "**/*.sh", "**/*.cmake", "**/CMakeLists.txt", "**/Dockerfile*"),
+    "markdown": ("**/*.md",),
+}
+EXEMPTIONS = [
+    Extractor(
+        name=f"exemption-{language}",
+        paths=PathSet(globs),
+        function=f"gatewright.extractors.exemption:of_{language}",
+        fact=Exemption,
+    )
+    for language, globs in _LANGUAGES.items()
+]
+
+
+class Side:
+    """One tree under one set of policies."""
+
+    def __init__(self, tree: Tree, policies: Policies) -> None:
+        self.tree = tree
+        self.policies = policies
+
+    @cached_property
+    def exemptions(self) -> dict[str, list[Exemption]]:
+        """Exemptions of the files that some check looks at."""
+        extractors = [e for file in self.policies.files.values() for e in _extractors(file)]
+        self.tree.prefetch([*extractors, *EXEMPTIONS])
+        seen = {path for e in extractors for path in self.tree.select(e.paths)}
+        return {path: found for e in EXEMPTIONS for path, found in self.tree.facts(e).items() if path in seen}
+
+    @cached_property
+    def judgements(self) -> dict[str, Judgement]:
+        exemptions = self.exemptions
+        judged = {n: f.check.judge(self.tree, f.policy) for n, f in self.policies.files.items() if n != CORE}
+        judged[CORE] = judge_policies(self.tree, self.policies, exemptions)
+        return judged
+
+    @cached_property
+    def _exempted(self) -> tuple[list[Finding], list[Exempted]]:
+        findings = [finding for judgement in self.judgements.values() for finding in judgement.findings]
+        return apply_exemptions(findings, self.policies, self.exemptions)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self._exempted[0]
+
+    @property
+    def exempted(self) -> list[Exempted]:
+        return self._exempted[1]
+
+
+def _extractors(file: PolicyFile) -> Sequence[Extractor]:
+    return [] if file.check.name == CORE else file.check.extractors(file.policy)
+
+
+def run(
+    changes: Sequence[Change],
+    cache: Cache,
+    *,
+    lane: Lane = "hook",
+    absolute: bool = False,
+    only: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Judge every change and put the verdicts together. Raises GateError where a tree cannot be judged."""
+    report = Report(version=gate_version(), digest=gate_digest(), judged="", absolute=absolute)
+    rules: dict[str, tuple[Rule, str]] = {}
+    examined: Counter[str] = Counter()
+    trees: dict[str, Tree] = {}
+    for change in changes:
+        base = None if change.base is None or absolute else change.base
+        for snapshot in filter(None, (change.head, base)):
+            trees.setdefault(snapshot.label, Tree(snapshot, cache, progress))
+        outcome = _judge_change(change, trees, absolute=absolute, only=only)
+        for name, file in outcome.policies.files.items():
+            rules.update({rule.id: (rule, name) for rule in file.check.rules if lane in rule.lanes})
+        examined.update(outcome.examined)
+        report.notes = list(dict.fromkeys([*report.notes, *change.notes, *outcome.notes]))
+        report.new = list(dict.fromkeys([*report.new, *outcome.new]))
+        report.inherited = list(dict.fromkeys([*report.inherited, *outcome.inherited]))
+        report.exempted = list(dict.fromkeys([*report.exempted, *outcome.exempted]))
+    report.judged = ", ".join(dict.fromkeys(change.head.label for change in changes))
+    bases = dict.fromkeys(change.base.label for change in changes if change.base is not None)
+    report.base = "" if absolute else ", ".join(bases)
+    _sort_out(report, rules)
+    relative = bool(report.base)
+    for name in dict.fromkeys(name for _, name in rules.values()):
+        own = [rule for rule, owner in rules.values() if owner == name]
+        verdicts = [_verdict(rule, report, examined[rule.id], relative=relative) for rule in own]
+        report.checks.append(CheckReport(name=name, rules=verdicts))
+    report.notes += cache.notes
+    cache.trim()
+    return report
+
+
+def _sort_out(report: Report, rules: Mapping[str, tuple[Rule, str]]) -> None:
+    """Leave out rules of other lanes, and set the advisory findings apart."""
+    advisory = {id for id, (rule, _) in rules.items() if rule.advisory}
+    report.advisory = [f for f in [*report.new, *report.inherited] if f.rule in advisory]
+    report.new = [f for f in report.new if f.rule in rules and f.rule not in advisory]
+    report.inherited = [f for f in report.inherited if f.rule in rules and f.rule not in advisory]
+    report.exempted = [e for e in report.exempted if e.finding.rule in rules]
+
+
+def _verdict(rule: Rule, report: Report, examined: int, *, relative: bool) -> RuleReport:
+    verdict = RuleReport(id=rule.id, summary=rule.summary, verdict="PASS", examined=examined, advisory=rule.advisory)
+    if any(finding.rule == rule.id for finding in report.failing):
+        verdict.verdict = "FAIL"
+    elif rule.scope != "tree" and not relative:
+        verdict.verdict, verdict.reason = "N/A", "it judges a change, and there is no base"
+    elif not examined and not rule.empty_ok and not rule.advisory:
+        verdict.verdict, verdict.reason = "UNKNOWN", "it found nothing to examine"
+    return verdict
+
+
+class _Outcome:
+    def __init__(self, head: Side, notes: Iterable[str] = ()) -> None:
+        self.policies = head.policies
+        self.examined: Counter[str] = Counter()
+        for judgement in head.judgements.values():
+            self.examined.update(judgement.examined)
+        self.notes = [*(note for j in head.judgements.values() for note in j.notes), *notes]
+        self.exempted = head.exempted
+        self.new: list[Finding] = []
+        self.inherited: list[Finding] = []
+
+
+def _judge_change(change: Change, trees: Mapping[str, Tree], *, absolute: bool, only: Sequence[str]) -> _Outcome:
+    head = Side(trees[change.head.label], _only(load_policies(change.head), only))
+    outcome = _Outcome(head)
+    conflicts = [_conflict(path) for path in change.conflicts]
+    if change.base is None or absolute:
+        outcome.new = [*head.findings, *conflicts]
+        return outcome
+    base_tree = trees[change.base.label]
+    policies = _only(load_base_policies(change.base), only)
+    outcome.notes += [f"the base's policy {n} is not readable today: {why}" for n, why in policies.unreadable.items()]
+    new, outcome.inherited = subtract(head.findings, Side(base_tree, head.policies).findings)
+    extra = _under_base_policy(head, base_tree, policies)
+    outcome.new = [*_moved_in(new, head, base_tree), *(f for f in extra if f not in new), *conflicts]
+    for file in head.policies.files.values():
+        judged = file.check.judge_change(change, file.policy)
+        outcome.new += judged.findings
+        outcome.examined.update(judged.examined)
+    return outcome
+
+
+def _only(policies: Policies, names: Sequence[str]) -> Policies:
+    if names:
+        policies.files = {n: f for n, f in policies.files.items() if n in names or n == CORE}
+    return policies
+
+
+def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[Finding]:
+    """New findings under the base's policy, and a finding for each policy that lets go of some."""
+    removed = {
+        n: f for n, f in policies.files.items() if n not in head.policies.files and n not in head.policies.core.removed
+    }
+    changed = {
+        name: file
+        for name, file in policies.files.items()
+        if name in head.policies.files and file.raw != head.policies.files[name].raw
+    }
+    if not changed and not removed:
+        return []
+    files = dict(head.policies.files)
+    files |= removed | {name: with_ordinary(file, files[name]) for name, file in changed.items()}
+    under = Policies(files)
+    strict = Side(head.tree, under)
+    new, _ = subtract(strict.findings, Side(base_tree, under).findings)
+    lost, _ = subtract(strict.findings, head.findings)
+    extra: list[Finding] = []
+    for name, file in (changed | removed).items():
+        gone = [f for f in lost if f.rule.partition("/")[0] == name and f.rule != "policy/exemption-unused"]
+        if name in removed:
+            extra.append(_removed(name, file, gone))
+        elif gone:
+            where = unexplained(file, head.policies.files[name])
+            if not where:
+                continue
+            extra.append(loosened(name, gone, where, file.path))
+        extra += [finding for finding in new if finding in gone]
+    return extra
+
+
+def _removed(name: str, file: PolicyFile, gone: Sequence[Finding]) -> Finding:
+    return Finding(
+        rule="policy/loosened",
+        path=file.path,
+        message=f"the policy of {name} is deleted, and with it {len(gone)} findings that the base's policy has here",
+        help=f'restore it, or say why in policy/policy.toml: [removed] {name} = "..."',
+        token=name,
+    )
+
+
+def _conflict(path: str) -> Finding:
+    return Finding(
+        rule="policy/merge-conflict",
+        path=path,
+        message=f"both sides change {printable(path)}, and git cannot merge them",
+        help="merge or rebase, resolve the conflict, and judge the result",
+        token=path,
+    )
+
+
+def _moved_in(new: list[Finding], head: Side, base_tree: Tree) -> list[Finding]:
+    """Say of new sites that they were moved here from a place that the check does not judge."""
+    if not new:
+        return new
+    after, before = head.tree.snapshot.entries, base_tree.snapshot.entries
+    touched = [path for path, entry in before.items() if after.get(path) != entry]
+    origins: dict[Any, list[Finding]] = {}
+    for name in {finding.rule.partition("/")[0] for finding in new} - {CORE}:
+        file = head.policies.files.get(name)
+        if file is None:
+            continue
+        gone, _ = subtract(
+            file.check.outside(base_tree, file.policy, touched), file.check.outside(head.tree, file.policy, touched)
+        )
+        for finding in gone:
+            origins.setdefault(finding.site, []).append(finding)
+    return [_with_origin(finding, origins) for finding in new]
+
+
+def _with_origin(finding: Finding, origins: Mapping[Any, list[Finding]]) -> Finding:
+    import msgspec
+
+    places = origins.get(finding.site)
+    if not places:
+        return finding
+    origin = places.pop(0)
+    place = f"{printable(origin.path)}:{origin.line}"
+    return msgspec.structs.replace(finding, message=f"{finding.message}; moved in from an unscanned place, {place}")

@@ -1,0 +1,132 @@
+"""Git hooks: what a push or a receive hands over is judged as one, whatever lies in the work tree."""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gatewright.command import Options, default_branch, open_cache, publish
+from gatewright.core.change import (
+    Change,
+    RefUpdate,
+    change_of_commit,
+    changes_of_push,
+    parse_pre_push,
+    parse_pre_receive,
+)
+from gatewright.core.errors import CannotJudge, PolicyError
+from gatewright.core.git import Repository
+from gatewright.core.policy import CORE, policy_names
+from gatewright.core.runner import run
+from gatewright.core.snapshot import commit_snapshot
+
+
+def run_pre_push(folder: Path, remote: str, url: str, lines: bytes, then: str) -> int:
+    """Judge the refs of a push. Returns the exit code that git reads."""
+    started = time.perf_counter()
+    repository = Repository(folder.resolve(), in_hook=True)
+    updates = parse_pre_push(lines)
+    if updates:
+        changes = changes_of_push(repository, updates, remote, default_branch=_default_branch(repository, updates))
+    else:
+        changes = _change_of_head(repository)
+    return _judge(repository, changes, started) or _then(then, [remote, url], lines)
+
+
+def run_pre_receive(folder: Path, lines: bytes, then: str) -> int:
+    """Judge the refs that are being received, before any of them moves."""
+    started = time.perf_counter()
+    repository = Repository(folder.resolve(), in_hook=True)
+    updates = parse_pre_receive(lines)
+    default = _default_branch(repository, updates)
+    changes = changes_of_push(repository, updates, default_branch=default, receiving=True)
+    return _judge(repository, changes, started) or _then(then, [], lines)
+
+
+def _default_branch(repository: Repository, updates: Sequence[RefUpdate]) -> str:
+    tips = [tip for update in updates if update.new.strip("0") and (tip := repository.commit_id(update.new))]
+    return default_branch(commit_snapshot(repository, tips[0])) if tips else ""
+
+
+def _change_of_head(repository: Repository) -> list[Change]:
+    """No line came: nothing is pushed, or a hook before this one has read the input. HEAD stands in."""
+    if repository.commit_id("HEAD") is None:
+        return []
+    change = change_of_commit(repository, "HEAD")
+    change.notes.append("no refs on standard input (nothing to push, or an earlier hook read them): HEAD is judged")
+    return [change]
+
+
+def _judge(repository: Repository, changes: Sequence[Change], started: float) -> int:
+    if not changes:
+        return 0
+    ruled = [change for change in changes if _has_policy(change)]
+    if not ruled:
+        print(f"gate: no policy/ in {changes[0].head.label}: nothing to judge")
+        return 0
+    cache = open_cache(repository)
+    report = run(ruled, cache, lane="hook")
+    cache.close()
+    report.seconds = time.perf_counter() - started
+    publish(report, Options())
+    return report.exit_code
+
+
+def _has_policy(change: Change) -> bool:
+    return any(policy_names(s) != [CORE] for s in (change.head, change.base) if s is not None)
+
+
+def _then(program: str, arguments: Sequence[str], lines: bytes) -> int:
+    """Run the next hook of a chain with the same arguments and input."""
+    if not program:
+        return 0
+    sys.stdout.flush()
+    try:
+        return subprocess.run([program, *arguments], input=lines, check=False).returncode
+    except OSError as error:
+        raise CannotJudge(f"the next hook {program!r} cannot run: {error.strerror}", "correct --then") from None
+
+
+def _script(hook: str) -> str:
+    command = Path(sys.argv[0]).resolve()
+    return f'#!/bin/sh\ngate="{command}"; [ -x "$gate" ] || gate=gate\nexec "$gate" hook {hook} "$@"\n'
+
+
+def install_hook(folder: Path, hook: str) -> str:
+    """Write the hook where git reads it; returns what was done. Raises PolicyError rather than touch another's."""
+    repository = Repository(folder.resolve())
+    place = os.fsdecode(repository.git("rev-parse", "--git-path", f"hooks/{hook}").rstrip(b"\n"))
+    path = Path(os.path.normpath(repository.start / place))
+    call = f"gate hook {hook}"
+    setting = repository.configuration("core.hooksPath")
+    if path.exists():
+        if call.split(" ", 1)[1] in path.read_text(encoding="utf-8", errors="replace"):
+            _executable(path)
+            return f"already installed: {path}"
+        raise PolicyError(
+            f"{path} exists and does not call gate",
+            f'add a line to it: {call} "$@" || exit 1  (or call it with --then from a hook of gate\'s)',
+        )
+    if setting is not None:
+        value, origin = setting
+        raise PolicyError(
+            f"core.hooksPath = {value!r} ({origin}): git does not read this repository's own hooks folder",
+            f'add a line to the hooks there: {call} "$@" || exit 1 (or unset core.hooksPath for this repository)',
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_script(hook))
+    except OSError as error:
+        raise CannotJudge(f"cannot write {path}: {error.strerror}", "make the folder writable") from None
+    _executable(path)
+    return f"installed: {path}"
+
+
+def _executable(path: Path) -> None:
+    mode = path.stat().st_mode
+    if not mode & stat.S_IXUSR:
+        path.chmod(mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

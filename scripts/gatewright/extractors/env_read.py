@@ -21,7 +21,7 @@ class Parameter(msgspec.Struct, frozen=True, array_like=True):
 
     `function` is qualified inside the file ("flag", "Env.get"); a class stands for its constructor.
     `index` counts positions as a caller writes them (no self); -1 means "the name that the result
-    is assigned to" (`__set_name__`). `default` is the parameter's own default, as in `Value.text`,
+    is assigned to" (`__set_name__`), -2 keyword only. `default` is the parameter's own default, as in `Value.text`,
     and `literal` its value when that is a literal.
     """
 
@@ -33,13 +33,14 @@ class Parameter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
-    """An expression, as far as one file can tell. At most one of the last four is set.
+    """An expression, as far as one file can tell. One of the last four is set.
 
     `literal` is the value as text (a string's content, `4`, `True`). `reference` names a symbol to
     resolve in other files: a dotted path with imports applied ("pkg.names.CACHE", leading dots for a
     relative import, ":Names.CACHE" for this file); languages without imports give the bare name. The
     process environment itself is "os.environ". `pattern` is the glob of a text that is put together
-    at run time ("ENGINE_*_PORT"); "*" when nothing is known.
+    at run time ("ENGINE_*_PORT"); "*" when nothing is known. With `parameter` too, the parameter's text
+    stands at the "*".
     """
 
     text: str
@@ -76,7 +77,9 @@ class Argument(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
-    """A call of something in `Options.names`, or any call that is given the environment itself.
+    """A call of something in `Options.names`, or a call that is given the environment itself.
+
+    Inside a function in `Options.names`, also each call that its parameters are handed to.
 
     `callee` is a reference as in `Value.reference`; "?.flag" when the receiver of a method is not
     known. `target` is the variable or attribute that the result is assigned to. `starred` says that

@@ -2,8 +2,7 @@
 
 import re
 
-import msgspec
-
+from gatewright.extractors.env_documented import DocumentedName, PageFacts, PageOptions
 from gatewright.readers.markdown import Cell, Table, inline_parts, parse, plain
 
 NAME = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9_]*(?![A-Za-z0-9_*<{])")
@@ -11,53 +10,22 @@ MENTION = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*_[A-Z0-9_]*(?![A-Za-z0-9_*
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class PageOptions(msgspec.Struct, frozen=True):
-    """Column titles of each kind, the word that marks tables of removed names, texts to look for."""
-
-    name_columns: tuple[str, ...]
-    default_columns: tuple[str, ...]
-    replacement_columns: tuple[str, ...]
-    removed_heading: str
-    mentions: bool = False
-    texts: tuple[str, ...] = ()
-
-
-class DocumentedName(msgspec.Struct, frozen=True, array_like=True):
-    """One name in one table row. `default` is None in a table without such a column."""
-
-    name: str
-    line: int
-    default: str | None = None
-    removed: bool = False
-    replacement: str = ""
-
-
-class PageFacts(msgspec.Struct, frozen=True, array_like=True):
-    """`tables` counts the tables that have a column of names; `texts` are those options found."""
-
-    rows: tuple[DocumentedName, ...] = ()
-    mentions: tuple[DocumentedName, ...] = ()
-    tables: int = 0
-    unclosed: tuple[int, ...] = ()
-    texts: tuple[str, ...] = ()
-
-
 def extract(data: bytes, options: PageOptions) -> list[PageFacts]:
     """The facts of one page; always one item, so that an empty page is seen to be empty."""
     page = parse(data)
     rows: list[DocumentedName] = []
-    tables = 0
+    header: tuple[str, ...] = ()
     for table in page.tables:
         column = table.column(options.name_columns)
         if column is not None:
-            tables += 1
+            header = header or tuple(plain(cell.text) for cell in table.header.cells)
             rows += _rows(table, column, options)
     removed = {row.line for row in rows if row.removed}
     return [
         PageFacts(
             rows=tuple(rows),
             mentions=_mentions(page.lines, removed) if options.mentions else (),
-            tables=tables,
+            header=header,
             unclosed=tuple(fence.line for fence in page.unclosed_fences),
             texts=tuple(text for text in options.texts if any(text in line for line in page.lines)),
         )
@@ -80,7 +48,10 @@ def _rows(table: Table, column: int, options: PageOptions) -> list[DocumentedNam
 
 
 def _text(cells: tuple[Cell, ...], index: int) -> str:
-    return plain(cells[index].text) if index < len(cells) else ""
+    """A value cell: its code span where it leads the cell and is the only one, else all of it."""
+    text = cells[index].text if index < len(cells) else ""
+    code = [(part, offset) for kind, part, offset in inline_parts(text) if kind == "code"]
+    return code[0][0].strip() if len(code) == 1 and text.startswith("`") else plain(text)
 
 
 def cell_names(text: str) -> list[str]:
@@ -107,27 +78,3 @@ def _mentions(lines: tuple[str, ...], skipped: set[int]) -> tuple[DocumentedName
                 if not name.endswith("_"):
                     first.setdefault(name, number)
     return tuple(DocumentedName(name, line) for name, line in first.items())
-
-
-class RegionOptions(msgspec.Struct, frozen=True):
-    """The two lines between which a page includes a source file; both empty: all of it."""
-
-    begin: str = ""
-    end: str = ""
-
-
-class Region(msgspec.Struct, frozen=True, array_like=True):
-    """Lines of a source file, exclusive of the markers; both 0 when a marker is missing."""
-
-    first: int = 0
-    last: int = 0
-
-
-def region(data: bytes, options: RegionOptions) -> list[Region]:
-    """Where the included part of a file lies."""
-    lines = re.split(r"\r\n|\r|\n", data.decode("utf-8", "replace"))
-    if not options.begin and not options.end:
-        return [Region(1, len(lines))]
-    begin = next((i for i, line in enumerate(lines, start=1) if options.begin in line), 0)
-    end = next((i for i, line in enumerate(lines, start=1) if i > begin and options.end in line), 0)
-    return [Region(begin + 1, end - 1) if begin and end else Region()]

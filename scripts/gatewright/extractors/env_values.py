@@ -167,7 +167,9 @@ def _bind_parameter(argument: ast.arg, default: ast.expr | None, index: int, sco
     if annotated[1:] in scope.file.fields and annotated.startswith(":"):
         scope.bind(argument.arg, (Value("", reference=annotated),))
         return
-    scope.bind(argument.arg, (Value("", parameter=parameter(scope.qualname, index, argument.arg, default, values)),))
+    # A constructor is called by the name of its class.
+    function = scope.qualname.removesuffix(".__init__")
+    scope.bind(argument.arg, (Value("", parameter=parameter(function, index, argument.arg, default, values)),))
 
 
 def parameter(function: str, index: int, keyword: str, default: ast.expr | None, values: Values) -> Parameter:

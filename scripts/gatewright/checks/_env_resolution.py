@@ -1,0 +1,259 @@
+"""Which variables a tree reads: the facts of single files put together to a fixpoint.
+
+Wrappers and constants are known only after a pass, and name what the next pass must look for. Each
+pass asks for new names only, so it ends when a pass brings none.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from gatewright.checks._env_modules import Modules
+from gatewright.core.facts import Extractor
+from gatewright.core.tree import Tree
+from gatewright.extractors.env_read import Call, Entry, EnvFacts, Options, Parameter, Read, Value
+
+ENVIRON = frozenset({"os.environ", "os.environb"})
+# A wrapper that calls itself with a longer name each time has no end.
+MAX_PATTERN = 200
+
+Source = Callable[[Options], Sequence[Extractor]]
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A variable that is read at a place. `default` is the code's fallback there."""
+
+    path: str
+    line: int
+    column: int
+    name: str
+    form: str
+    statement: str
+    default: Value | None = None
+    entry: str = ""
+
+
+class Unresolved(msgspec.Struct, frozen=True):
+    """A read whose name cannot be told; `pattern` is what is known of it, `reason` why not more."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+    pattern: str
+    reason: str
+    statement: str
+
+
+class Wrapper(msgspec.Struct, frozen=True):
+    """A function or class that reads the variable which one of its parameters names.
+
+    The parameter's text stands at the "*" of `pattern`, or is all of the name when that is empty.
+    """
+
+    path: str
+    function: str
+    parameter: Parameter
+    pattern: str = ""
+    default: Value | None = None
+
+
+class Resolution(msgspec.Struct):
+    """All of one tree."""
+
+    uses: list[Use] = []
+    unresolved: list[Unresolved] = []
+    entries: list[tuple[str, Entry]] = []
+    unparsed: dict[str, str] = {}
+    # Wrappers that no call in sight uses.
+    uncalled: list[Wrapper] = []
+
+
+def resolve(tree: Tree, source: Source) -> Resolution:
+    """Read the environment facts of a tree until no pass names anything new."""
+    files = _Files([path for extractor in source(Options()) for path in tree.select(extractor.paths)])
+    names: set[str] = set()
+    wanted: set[str] = set()
+    while True:
+        extractors = source(Options(tuple(sorted(wanted))))
+        tree.prefetch(extractors)
+        for extractor in extractors:
+            for path, facts in tree.facts(extractor).items():
+                files.add(path, facts)
+        names |= wanted
+        solver = _Solver(files)
+        solver.run()
+        wanted = solver.wanted - names
+        if not wanted:
+            return solver.resolution()
+
+
+class _Files:
+    """The facts of every pass by file, each fact once."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.modules = Modules(paths)
+        self.reads: dict[str, dict[Read, None]] = {}
+        self.calls: dict[str, dict[Call, None]] = {}
+        self.entries: dict[tuple[str, str], Entry] = {}
+        self.unparsed: dict[str, str] = {}
+
+    def add(self, path: str, facts: Iterable[EnvFacts]) -> None:
+        for fact in facts:
+            self.reads.setdefault(path, {}).update(dict.fromkeys(fact.reads))
+            self.calls.setdefault(path, {}).update(dict.fromkeys(fact.calls))
+            self.modules.add(path, fact)
+            for entry in fact.entries:
+                self.entries[path, entry.key] = entry
+            if fact.unparsed:
+                self.unparsed[path] = fact.unparsed
+
+
+class _Solver:
+    """One attempt with the facts so far; `wanted` are the bare names that would tell more."""
+
+    def __init__(self, files: _Files) -> None:
+        self.files = files
+        self.modules = files.modules
+        self.wanted: set[str] = set()
+        self.uses: dict[Use, None] = {}
+        self.unresolved: dict[Unresolved, None] = {}
+        self.wrappers: dict[tuple[str, str], dict[Wrapper, None]] = {}
+        self.called: set[Wrapper] = set()
+        # Parameters that receive the environment: path, function, position or keyword.
+        self.environments: set[tuple[str, str, int | str]] = set()
+
+    def run(self) -> None:
+        """Grow wrappers and environment parameters until neither changes."""
+        size = -1
+        while size != (size := sum(map(len, self.wrappers.values())) + len(self.environments)):
+            for path, reads in self.files.reads.items():
+                for read in reads:
+                    if read.mapping is None or self._is_environment(path, read.mapping):
+                        self._name(path, read, read.name, read.default)
+            for path, calls in self.files.calls.items():
+                for call in calls:
+                    self._environment_arguments(path, call)
+                    for wrapper in self._callees(path, call):
+                        self._wrapped(path, call, wrapper)
+        for found in self.wrappers.values():
+            self.wanted |= {part for wrapper in found for part in wrapper.function.split(".")[-2:]}
+            self.wanted |= {name for w in found for name in self.modules.derived(w.path, w.function)}
+        self.wanted |= {function.rpartition(".")[2] for _, function, _ in self.environments}
+        self.wanted |= self.modules.wanted
+
+    def resolution(self) -> Resolution:
+        return Resolution(
+            uses=sorted(self.uses, key=lambda use: (use.path, use.line, use.column, use.name)),
+            unresolved=sorted(self.unresolved, key=lambda site: (site.path, site.line, site.column, site.pattern)),
+            entries=[
+                (path, entry) for (path, _), entry in sorted(self.files.entries.items(), key=lambda item: item[0])
+            ],
+            unparsed=dict(sorted(self.files.unparsed.items())),
+            uncalled=[w for found in self.wrappers.values() for w in found if w not in self.called],
+        )
+
+    def _is_environment(self, path: str, parameter: Parameter) -> bool:
+        places = (parameter.index, parameter.keyword) if parameter.index >= 0 else (parameter.keyword,)
+        return any((path, parameter.function, place) in self.environments for place in places)
+
+    def _environment_arguments(self, path: str, call: Call) -> None:
+        position = 0
+        for argument in call.arguments:
+            place: int | str = argument.keyword or position
+            position += not argument.keyword
+            handed = argument.value.reference in ENVIRON or (
+                argument.value.parameter is not None and self._is_environment(path, argument.value.parameter)
+            )
+            if handed:
+                for target, function in self.modules.find(path, call.callee):
+                    self.environments.add((target, function, place))
+
+    def _callees(self, path: str, call: Call) -> Iterator[Wrapper]:
+        """The wrappers that a call may reach."""
+        if call.callee.startswith("?."):
+            yield from self._unknown_receiver(call)
+            return
+        for target, function in self.modules.lookup(path, call.callee, self.wrappers.keys()):
+            yield from list(self.wrappers[target, function])
+
+    def _unknown_receiver(self, call: Call) -> Iterator[Wrapper]:
+        """Methods of that name, where the argument is a text: what else it could be is a variable."""
+        suffix = call.callee[1:]
+        for (_, function), found in list(self.wrappers.items()):
+            if function.endswith(suffix):
+                yield from [w for w in found if (value := _argument(call, w.parameter)) and value.literal is not None]
+
+    def _wrapped(self, path: str, call: Call, wrapper: Wrapper) -> None:
+        self.called.add(wrapper)
+        if call.form == "escape":
+            self._fail(
+                path, call, call.callee.lstrip(":"), wrapper.pattern or "*", "the function is handed on uncalled"
+            )
+            return
+        value = _argument(call, wrapper.parameter)
+        if value is None:
+            return
+        if wrapper.pattern:
+            value = _filled(wrapper.pattern, value)
+        default = wrapper.default
+        if default is not None and default.parameter is not None and default.parameter.function == wrapper.function:
+            default = _argument(call, default.parameter)
+        self._name(path, call, value, default)
+
+    def _name(self, path: str, site: Read | Call, value: Value, default: Value | None) -> None:
+        """Note a read of the variable that `value` names: a use, a wrapper, or a failure."""
+        form = site.form if isinstance(site, Read) else "wrapper"
+        if default is not None and default.literal is None and default.text == "None":
+            default = None
+        if value.literal is not None:
+            use = Use(path, site.line, site.column, value.literal, form, site.statement, default, site.entry)
+            self.uses[use] = None
+        elif value.parameter is not None and len(value.pattern) <= MAX_PATTERN and value.pattern.count("*") <= 1:
+            key = (path, value.parameter.function)
+            found = self.wrappers.setdefault(key, {})
+            found[Wrapper(path, value.parameter.function, value.parameter, value.pattern, default)] = None
+        elif value.reference:
+            self._constant(path, site, value, default)
+        else:
+            self._fail(path, site, value.text, value.pattern or "*", "its name is put together at run time")
+
+    def _constant(self, path: str, site: Read | Call, value: Value, default: Value | None) -> None:
+        texts = self.modules.constants(path, value.reference)
+        if texts and all(text is not None for text in texts):
+            for text in texts:
+                self._name(path, site, Value(value.text, literal=text), default)
+            return
+        if texts:
+            reason = f"{value.text} is not one text for good"
+        else:
+            reason = f"{value.text} is no constant of the judged files"
+        self._fail(path, site, value.text, "*", reason)
+
+    def _fail(self, path: str, site: Read | Call, text: str, pattern: str, reason: str) -> None:
+        failure = Unresolved(path, site.line, site.column, text, pattern, reason, site.statement)
+        self.unresolved[failure] = None
+
+
+def _filled(pattern: str, value: Value) -> Value:
+    """`value` put at the "*" of a wrapper's pattern."""
+    if value.literal is not None:
+        return Value(value.text, literal=pattern.replace("*", value.literal, 1))
+    return Value(value.text, parameter=value.parameter, pattern=pattern.replace("*", value.pattern or "*", 1))
+
+
+def _argument(call: Call, parameter: Parameter) -> Value | None:
+    """What a call hands to a parameter; None when it gives nothing and there is no default."""
+    if parameter.index == -1:
+        return Value(call.target, literal=call.target) if call.target else Value(call.statement, pattern="*")
+    for argument in call.arguments:
+        if argument.keyword and argument.keyword == parameter.keyword:
+            return argument.value
+    positional = [argument.value for argument in call.arguments if not argument.keyword]
+    if 0 <= parameter.index < len(positional) and not call.starred:
+        return positional[parameter.index]
+    if call.starred:
+        return Value("*" + parameter.keyword, pattern="*")
+    if parameter.default is None:
+        return None
+    return Value(parameter.default, literal=parameter.literal)

@@ -1,0 +1,34 @@
+"""The facts of a documentation page, apart from the code that takes them: a warm run needs only these."""
+
+import msgspec
+
+
+class PageOptions(msgspec.Struct, frozen=True):
+    """Column titles of each kind, the word that marks tables of removed names, texts to look for."""
+
+    name_columns: tuple[str, ...]
+    default_columns: tuple[str, ...]
+    replacement_columns: tuple[str, ...]
+    removed_heading: str
+    mentions: bool = False
+    texts: tuple[str, ...] = ()
+
+
+class DocumentedName(msgspec.Struct, frozen=True, array_like=True):
+    """One name in one table row. `default` is None in a table without such a column."""
+
+    name: str
+    line: int
+    default: str | None = None
+    removed: bool = False
+    replacement: str = ""
+
+
+class PageFacts(msgspec.Struct, frozen=True, array_like=True):
+    """`header` is that of the first table with a column of names; `texts` are those options found."""
+
+    rows: tuple[DocumentedName, ...] = ()
+    mentions: tuple[DocumentedName, ...] = ()
+    header: tuple[str, ...] = ()
+    unclosed: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()

@@ -5,14 +5,17 @@ offset in all. Nothing here raises, whatever the bytes, and every step is linear
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
+from itertools import islice
 
 import msgspec
 
 from gatewright.readers.c_tokens import LINE_END, blank, literal_value, tokenize
 from gatewright.readers.preprocessor import Directive, Preprocessor, read_preprocessor
+
+STATEMENT_REACH = 400
 
 _LINE_END = re.compile(LINE_END)
 
@@ -108,6 +111,41 @@ class Source:
         """A predicate on offsets: does the condition of a branch around it satisfy `test`?"""
         answers = self.preprocessor.enclosed(test)
         return lambda offset: (index := self.preprocessor.branch_at(offset)) >= 0 and answers[index]
+
+    def directive_at(self, offset: int) -> Directive | None:
+        """The directive whose text holds `offset`."""
+        index = bisect_right(self.directives, offset, key=lambda directive: directive.start) - 1
+        return self.directives[index] if index >= 0 and offset < self.directives[index].end else None
+
+    def statement(self, offset: int) -> str:
+        """The statement or directive around `offset`: comments blanked, literals as written.
+
+        Statements end at `;`, `{`, `}` and at directives; one that is longer than `STATEMENT_REACH`
+        on a side of `offset` is cut there.
+        """
+        directive = self.directive_at(offset)
+        if directive:
+            return self._uncommented(directive.start, min(directive.end, offset + STATEMENT_REACH))
+        before, behind = max(0, offset - STATEMENT_REACH), offset + STATEMENT_REACH
+        index = bisect_right(self.directives, offset, key=lambda directive: directive.start)
+        if index:
+            before = max(before, self.directives[index - 1].end)
+        if index < len(self.directives):
+            behind = min(behind, self.directives[index].start)
+        start = max(self.code.rfind(mark, before, offset) + 1 for mark in ";{}")
+        end = min((at for mark in ";{}" if (at := self.code.find(mark, offset, behind)) >= 0), default=behind)
+        return self._uncommented(max(start, before), min(end + 1, behind))
+
+    def _uncommented(self, start: int, end: int) -> str:
+        pieces: list[str] = []
+        first = bisect_left(self.tokens, start, key=lambda token: token.start)
+        for token in islice(self.tokens, first, None):
+            if token.start >= end:
+                break
+            if token.kind != "comment":
+                pieces += (self.code[start : token.start], self.text[token.start : token.end])
+                start = token.end
+        return "".join(pieces) + self.code[start:end]
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of `offset`, both 1-based; columns count code points."""

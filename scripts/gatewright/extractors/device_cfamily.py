@@ -1,0 +1,256 @@
+"""Device words in C-family source.
+
+Blind spots, each pinned by a test: a word behind an alias, a macro of another file or a template
+parameter; an identifier split by a line continuation; a device type filled through a pointer.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from gatewright.extractors.device_casts import integer_casts
+from gatewright.extractors.device_site import Site, SiteKind, Vocabulary, WordKind, Words, one_line
+from gatewright.readers.cfamily import Source
+from gatewright.readers.preprocessor import asserted_names
+
+_CHAIN_KINDS: tuple[Literal["attribute", "enumerator"], ...] = ("attribute", "enumerator")
+_NAME_KINDS: tuple[WordKind, ...] = (*_CHAIN_KINDS, "call", "predicate", "word")
+_TEXT_KINDS: tuple[WordKind, ...] = ("literal", "include", "preprocessor", "cast")
+# Longer names are no names; the bound keeps globs with several stars cheap.
+_NAME_LIMIT = 200
+_CHAIN_LIMIT = 1000
+# White space between a name and what decides its role is looked through this far.
+_BLANKS = 80
+
+_CHAIN = re.compile(r"\w++(?:\s*+::\s*+\w++)*+")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*+")
+_SCOPE_BEFORE = re.compile(r"(?<=\w)\s*+::\s*+\Z")
+_INDEX = re.compile(r":\d*\Z")
+_HEADER = re.compile(r'[<"]([^>"]*)[>"]')
+_CONDITIONALS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef"})
+_INCLUDES = frozenset({"include", "include_next", "import"})
+# A name behind one of these is used; behind any other name it is declared (`bool is_cuda() const`).
+_BEFORE_USE = frozenset(
+    {
+        "return",
+        "case",
+        "else",
+        "do",
+        "throw",
+        "and",
+        "or",
+        "not",
+        "xor",
+        "if",
+        "while",
+        "co_return",
+        "co_await",
+        "co_yield",
+        "new",
+        "delete",
+        "goto",
+    }
+)
+_LAST_WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\Z")
+# An escape that spells a letter, a digit or an underscore, and a seam between two string literals.
+_HIDDEN = re.compile(
+    rb"\\(?:x0*[3-7]|u00[3-7]|U000000[3-7]|0?[67][0-7]|1[0-7][0-7])"
+    rb"|\"(?<=[A-Za-z0-9_:]\")[ \t\r\n\\]*+[LuU8R]{0,3}\"(?=[A-Za-z0-9_:])"
+)
+
+
+def extract(data: bytes, options: Vocabulary) -> list[Site]:
+    """Sites of one file in source order."""
+    plan = _plan(options)
+    if not any(needle in data for needle in plan.needles) and not (plan.literals and _HIDDEN.search(data)):
+        return []
+    file = _File(Source(data), options)
+    found = [*file.names(plan), *file.casts(plan.casts), *file.strings(), *file.conditionals(), *file.includes()]
+    return [site for _, site in sorted(found, key=lambda item: item[0])]
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What a vocabulary asks of a file: bytes that every site holds, and where names may stand."""
+
+    needles: list[bytes]
+    names: re.Pattern[str] | None
+    # Words of qualified names, each matched from one component of a chain to another.
+    runs: list[tuple[SiteKind, re.Pattern[str], str]]
+    casts: Words
+    literals: bool
+
+
+@lru_cache(maxsize=16)
+def _plan(vocabulary: Vocabulary) -> _Plan:
+    names = _fixed_parts(vocabulary, _NAME_KINDS)
+    texts = _fixed_parts(vocabulary, _TEXT_KINDS) | set(vocabulary.rooms)
+    return _Plan(
+        [part.encode() for part in _shortest(names | texts)],
+        re.compile("[A-Za-z_]" if "" in names else "|".join(map(re.escape, _shortest(names)))) if names else None,
+        [
+            (kind, re.compile(rf"(?:^|(?<=::)){'[^:]*'.join(map(re.escape, word.split('*')))}(?=::|$)"), bucket)
+            for kind in _CHAIN_KINDS
+            for word, bucket in _words(vocabulary, kind)
+        ],
+        Words((word.rpartition("::")[2], bucket) for word, bucket in _words(vocabulary, "cast")),
+        bool(vocabulary.words("literal") or vocabulary.words("word")),
+    )
+
+
+def _words(vocabulary: Vocabulary, kind: WordKind) -> Iterator[tuple[str, str]]:
+    """The words of one kind that C-family source can spell, with their buckets."""
+    for entry in vocabulary.entries:
+        if entry.kind == kind:
+            yield from ((word, entry.bucket) for word in entry.words if kind in _TEXT_KINDS or "." not in word)
+
+
+def _fixed_parts(vocabulary: Vocabulary, kinds: tuple[WordKind, ...]) -> set[str]:
+    """Of each word: the longest part of its last name that is no `*`."""
+    return {max(word.rpartition("::")[2].split("*"), key=len) for kind in kinds for word, _ in _words(vocabulary, kind)}
+
+
+def _shortest(parts: set[str]) -> list[str]:
+    """Those parts that hold no other one: where one of the rest is found, one of these is."""
+    kept: list[str] = []
+    for part in sorted(parts, key=lambda part: (len(part), part)):
+        if not any(other in part for other in kept):
+            kept.append(part)
+    return kept
+
+
+Found = tuple[int, Site]
+
+
+class _File:
+    """One source file under one vocabulary; each method yields (offset, site)."""
+
+    def __init__(self, source: Source, vocabulary: Vocabulary) -> None:
+        self.source = source
+        self.vocabulary = vocabulary
+        self.words = {kind: vocabulary.words(kind) for kind in (*_NAME_KINDS, *_TEXT_KINDS)}
+
+    def names(self, plan: _Plan) -> Iterator[Found]:
+        """Qualified names of live code; each is one site, of the first kind that knows it."""
+        if plan.names is None:
+            return
+        live, end = self.source.live, 0
+        for hit in plan.names.finditer(live):
+            if hit.start() < end:
+                continue
+            start = _chain_start(live, hit.start(), end)
+            chain = _CHAIN.match(live, start)
+            if chain is None:
+                continue
+            end = chain.end()
+            parts = [part.strip() for part in chain[0].split("::")]
+            found = self._name("::".join(parts), parts, start, end, plan)
+            if found:
+                yield self._site(start, *found)
+
+    def _name(
+        self, chain: str, parts: list[str], start: int, end: int, plan: _Plan
+    ) -> tuple[SiteKind, str, str] | None:
+        """Kind, bucket and token of the first word that knows a name."""
+        if len(chain) > _CHAIN_LIMIT:
+            return None
+        for kind, pattern, bucket in plan.runs:
+            if match := pattern.search(chain):
+                return kind, bucket, chain[match.start() :]
+        if (bucket := self.words["call"].bucket(parts[-1])) and self._is_member(start) and self._is_called(end):
+            return "call", bucket, parts[-1]
+        if (bucket := self.words["predicate"].bucket(parts[-1])) and self._is_asked(start, end):
+            return "predicate", bucket, parts[-1]
+        for part in parts:
+            if bucket := self.words["word"].bucket(part):
+                return "word", bucket, part
+        return None
+
+    def _is_member(self, start: int) -> bool:
+        return self.source.live[max(0, start - _BLANKS) : start].rstrip().endswith((".", "->"))
+
+    def _is_called(self, end: int) -> bool:
+        return self.source.live[end : end + _BLANKS].lstrip().startswith("(")
+
+    def _is_asked(self, start: int, end: int) -> bool:
+        """Whether a predicate is read or called here, not declared."""
+        if self._is_member(start):
+            return True
+        before = _LAST_WORD.search(self.source.live, max(0, start - _BLANKS), start)
+        return self._is_called(end) and (before is None or before[1] in _BEFORE_USE)
+
+    def casts(self, words: Words) -> Iterator[Found]:
+        for cast in integer_casts(self.source.live, words.all) if words else ():
+            bucket = words.bucket(cast.type)
+            if bucket:
+                yield self._site(cast.start, "cast", bucket, f"{cast.type}({cast.operand[:80]})")
+
+    def strings(self) -> Iterator[Found]:
+        literals, words = self.words["literal"], self.words["word"]
+        if not literals and not words:
+            return
+        for string in self.source.strings:
+            value = string.value
+            if not 0 < len(value) <= _NAME_LIMIT or any(map(str.isspace, value)):
+                continue
+            device = literals.bucket(value) or literals.bucket(_INDEX.sub("", value))
+            bucket = device or words.bucket(value)
+            if bucket and self._in_code(string.start):
+                yield self._site(string.start, "literal" if device else "word", bucket, f'"{value}"')
+
+    def conditionals(self) -> Iterator[Found]:
+        words = self.words["preprocessor"]
+        for directive in self.source.directives if words else ():
+            if directive.dead or directive.keyword not in _CONDITIONALS:
+                continue
+            for name in _IDENTIFIER.finditer(self.source.code, directive.body, directive.end):
+                macro = words.bucket(name[0]) if len(name[0]) <= _NAME_LIMIT else None
+                if macro:
+                    yield self._site(name.start(), "preprocessor", macro, name[0])
+
+    def includes(self) -> Iterator[Found]:
+        """Device headers that no guard encloses, and headers that may lie in a device room."""
+        words, rooms = self.words["include"], frozenset(self.vocabulary.rooms)
+        guards = Words((guard, "guard") for guard in self.vocabulary.guards)
+        guarded = self.source.guarded(lambda condition: any(map(guards.bucket, asserted_names(condition))))
+        for directive in self.source.directives if words or rooms else ():
+            header = _HEADER.match(directive.text) if directive.keyword in _INCLUDES and not directive.dead else None
+            if header is None or len(header[1]) > _NAME_LIMIT:
+                continue
+            device = words.bucket(header[1])
+            if (device or rooms.intersection(_components(header[1]))) and not guarded(directive.start):
+                yield self._site(directive.start, "include", device or "", header[1])
+
+    def _in_code(self, offset: int) -> bool:
+        """Whether a literal is neither dropped nor the argument of a directive, macro bodies apart."""
+        directive = self.source.directive_at(offset)
+        return not self.source.is_dead(offset) and (directive is None or directive.keyword == "define")
+
+    def _site(self, offset: int, kind: SiteKind, bucket: str, token: str) -> Found:
+        line, column = self.source.position(offset)
+        statement = one_line(self.source.statement(offset))
+        return offset, Site(line, column, kind, bucket, _printable(token), _printable(statement))
+
+
+def _chain_start(code: str, position: int, floor: int) -> int:
+    """Start of the qualified name around `position`, at or behind `floor`."""
+    while True:
+        while position > floor and (code[position - 1].isalnum() or code[position - 1] == "_"):
+            position -= 1
+        scope = _SCOPE_BEFORE.search(code, max(floor, position - _BLANKS), position)
+        if scope is None:
+            return position
+        position = scope.start()
+
+
+def _components(header: str) -> list[str]:
+    """Folders of a header's path, and its file name without suffix."""
+    *folders, name = header.split("/")
+    return [*folders, name.partition(".")[0]]
+
+
+def _printable(text: str) -> str:
+    """Text that can be encoded: bytes that were not UTF-8 become question marks."""
+    return text.encode("utf-8", "replace").decode()

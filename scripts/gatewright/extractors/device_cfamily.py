@@ -156,9 +156,9 @@ class _File:
         """Kind, bucket and token of the first word that knows a name."""
         if len(chain) > _CHAIN_LIMIT:
             return None
-        for kind, pattern, bucket in plan.runs:
+        for kind, pattern, entry in plan.runs:
             if match := pattern.search(chain):
-                return kind, bucket, chain[match.start() :]
+                return kind, entry, chain[match.start() :]
         if (bucket := self.words["call"].bucket(parts[-1])) and self._is_member(start) and self._is_called(end):
             return "call", bucket, parts[-1]
         if (bucket := self.words["predicate"].bucket(parts[-1])) and self._is_asked(start, end):

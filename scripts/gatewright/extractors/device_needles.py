@@ -1,0 +1,143 @@
+"""The byte stage of the Python extractor: where in a file a word of the vocabulary may stand.
+
+Conservative: a file without a hit has no site, and a site's statement holds at least one hit.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import msgspec
+
+from gatewright.extractors.device_site import Vocabulary
+
+_PYTHON_KINDS = frozenset({"attribute", "predicate", "literal", "call", "import", "word", "mark"})
+_WORD = "[A-Za-z0-9_]"
+
+# Escapes, among them those whose value is a letter, a digit or an underscore: the source does not spell the word.
+_WORD_ESCAPE = re.compile(rb"\\(?:x[3-7]|u00[3-7]|U000000[3-7]|N\{|0?[67][0-7]|1[0-7][0-7])")
+_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2})|U000000([0-9a-fA-F]{2})|N\{([^}]*)\}|([0-7]{2,3}))")
+# A line joined to the next inside a word.
+_JOINED_LINES = re.compile(rb"\\(?<=[A-Za-z0-9_.:]\\)(?:\r\n|\r|\n)(?=[A-Za-z0-9_.:])")
+# Letters and digits that NFKC, which Python applies to identifiers, turns into ASCII ones.
+_COMPATIBLE = re.compile(
+    "[\u00aa\u00ba\u0132-\u0133\u013f-\u0140\u0149\u017f\u01c4-\u01cc\u01f1-\u01f3\u02b0-\u02b8\u02e0-\u02e4"
+    "\u1d2c-\u1d6a\u1d78-\u1dbf\u1e9a\u1e9b\u2071\u207f\u2090-\u209c\u2102-\u2149\u2160-\u2188\u2c7c\u2c7d"
+    "\ufb00-\ufb06\ufe33\ufe34\ufe4d-\ufe4f\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"
+    "\U00010780-\U000107ba\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9]"
+)
+_ASCII = bytes(range(128))
+
+
+def _seam(quote: str) -> re.Pattern[bytes]:
+    """Two string pieces that are concatenated, with word characters at the seam; the first ends in `quote`.
+
+    The bounds keep the search linear: pieces with more than about 30 comment lines between them are
+    not recognised. A pattern that starts with fixed bytes is searched for much faster, hence one for
+    each quote and look-behinds after the bytes that they look at.
+    """
+    gap = r"(?:[ \t\f\r\n\\]++|#[^\r\n]{0,400}+){0,64}+"
+    empty_piece = rf"[A-Za-z]{{0,2}}[\"']{{2}}(?![\"']){gap}"
+    opening = rf"[A-Za-z]{{0,2}}[\"']{{1,3}}(?={_WORD})"
+    return re.compile(f"{quote}(?<={_WORD}{quote})(?:{quote * 2})?{gap}(?:{empty_piece}){{0,8}}{opening}".encode())
+
+
+_SEAMS = (_seam('"'), _seam("'"))
+_TAIL = re.compile(rb"[A-Za-z0-9_]{1,40}\Z")
+_HEAD = re.compile(rb"[A-Za-z0-9_]{1,40}")
+
+
+class Needles(msgspec.Struct, frozen=True):
+    """`groups`: a byte string, and the patterns of the words that hold it. `seam`: words cut in two by NUL."""
+
+    groups: list[tuple[bytes, list[re.Pattern[bytes]]]]
+    seam: re.Pattern[bytes]
+
+    def hits(self, data: bytes) -> list[int] | None:
+        """Ascending offsets of possible sites in UTF-8 source; None where anything may be one."""
+        found = self._search(data)
+        folded = _fold(data)
+        if folded is None:
+            return found
+        return None if found or self._search(folded) else found
+
+    def _search(self, data: bytes) -> list[int]:
+        found: list[int] = []
+        for needle, patterns in self.groups:
+            if needle in data:
+                found += [match.start() for pattern in patterns for match in pattern.finditer(data)]
+        for pattern in _SEAMS:
+            for seam in pattern.finditer(data):
+                tail, head = _TAIL.search(data, max(seam.start() - 40, 0), seam.start()), _HEAD.match(data, seam.end())
+                if tail and head and self.seam.search(tail[0] + b"\0" + head[0]):
+                    found.append(seam.start() - 1)
+        return sorted(found)
+
+
+def _fold(data: bytes) -> bytes | None:
+    """The source with its letters spelt plainly; None where they are so already, nearly always."""
+    folded = data
+    if b"\\" in data:
+        if _JOINED_LINES.search(data):
+            folded = _JOINED_LINES.sub(b"", folded)
+        if _WORD_ESCAPE.search(data):
+            folded = _ESCAPE.sub(_unescape, folded)
+    if not data.isascii() and _COMPATIBLE.search(data.translate(None, _ASCII).decode("utf-8", "ignore")):
+        folded = unicodedata.normalize("NFKC", folded.decode("utf-8", "ignore")).encode()
+    return None if folded is data else folded
+
+
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    two, four, eight, name, octal = escape.groups()
+    if name is None:
+        return bytes([int(octal, 8) & 0x7F if octal else int(two or four or eight, 16) & 0x7F])
+    try:
+        return unicodedata.lookup(name.decode("ascii", "replace")).encode()
+    except KeyError:
+        return escape[0]
+
+
+@lru_cache(maxsize=16)
+def needles(vocabulary: Vocabulary) -> Needles:
+    """The needles of a vocabulary: the last name of each chain, the longest fixed part of each glob."""
+    whole: set[str] = set(vocabulary.rooms)
+    parts: set[str] = set()
+    for entry in vocabulary.entries:
+        if entry.kind not in _PYTHON_KINDS:
+            continue
+        for word in entry.words:
+            if "::" in word:
+                continue
+            name = word if entry.kind == "literal" else word.rpartition(".")[2]
+            if re.fullmatch(_WORD + "+", name):
+                whole.add(name)
+            else:
+                parts.add(max(re.split(r"[^A-Za-z0-9_]+", name), key=len))
+    parts = {part for part in parts if not any(other in part for other in parts - {part})}
+    whole = {word for word in whole if not any(part in word for part in parts)}
+    patterns = {word: _whole_word(word) for word in whole} | {part: re.compile(part.encode()) for part in parts}
+    return Needles(_group(patterns), re.compile(b"|".join(_split_patterns(whole | parts)) or rb"(?!)"))
+
+
+def _group(patterns: dict[str, re.Pattern[bytes]]) -> list[tuple[bytes, list[re.Pattern[bytes]]]]:
+    """Each word under the shortest word inside it: a needle costs a pass over every file."""
+    groups: dict[str, list[re.Pattern[bytes]]] = {}
+    for word in sorted(patterns):
+        needle = min((other for other in patterns if other in word), key=lambda other: (len(other), other))
+        groups.setdefault(needle, []).append(patterns[word])
+    return [(needle.encode(), group) for needle, group in sorted(groups.items())]
+
+
+def _whole_word(word: str) -> re.Pattern[bytes]:
+    return re.compile(f"{word}(?<!{_WORD}{word})(?!{_WORD})".encode())
+
+
+def _split_patterns(words: set[str]) -> list[bytes]:
+    """For each way to cut each word in two: its parts on both sides of NUL, the right one perhaps cut again."""
+    patterns: list[bytes] = []
+    for word in sorted(words):
+        for cut in range(1, len(word)):
+            rest = word[cut:]
+            shorter = "".join(f"|{rest[:size]}\\Z" for size in range(1, len(rest)))
+            patterns.append(f"{word[:cut]}\0(?:{rest}{shorter})".encode())
+    return patterns

@@ -1,0 +1,5 @@
+"""The host processor."""
+
+from engine.platforms.cpu.platform import CpuPlatform
+
+PLATFORM = CpuPlatform()

@@ -1,0 +1,5 @@
+"""NVIDIA GPUs."""
+
+from engine.platforms.cuda.platform import CudaPlatform
+
+PLATFORM = CudaPlatform()

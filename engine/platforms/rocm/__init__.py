@@ -1,0 +1,5 @@
+"""AMD GPUs."""
+
+from engine.platforms.rocm.platform import RocmPlatform
+
+PLATFORM = RocmPlatform()

@@ -62,6 +62,8 @@ def test_order_is_total_over_what_is_printed() -> None:
         at(path="a", line=10, column=2, token="t", statement="s", message="l"),
         at(path="a", line=10, column=2, token="t", statement="s", message="m", help="g"),
         at(path="a", line=10, column=2, token="t", statement="s", message="m"),
+        at(path="a", line=10, column=2, token="t", statement="s", bucket="b"),
+        at(path="a", line=10, column=2, token="t", statement="s", bucket="b", measure=0),
         at(path="b"),
     ]
     assert ordered(reversed(by_rank)) == by_rank

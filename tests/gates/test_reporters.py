@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 from markdown_it import MarkdownIt
@@ -43,6 +43,8 @@ def exempted(of: Finding) -> Exempted:
     return Exempted(finding=of, owner="row-7", reason="until the port", path=of.path, line=1)
 
 
+# A loaded machine must not fail a test for being slow.
+arbitrary = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HOSTILE = st.sampled_from(
     [
         *("\x1b[31m", "\x00", "\x85", "\r", "\n::error::forged", "\u2028", "\u202e", "\ufffe", "\ud800", NOT_UTF8),
@@ -117,7 +119,7 @@ def workflow_command(line: str) -> tuple[str, dict[str, str], str]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=40, deadline=None)
+@arbitrary
 @given(value=reports(), seed=st.integers(0, 99))
 def test_output_is_utf8_and_its_order_is_not_the_order_of_the_input(name: str, value: Report, seed: int) -> None:
     output = load(name).render(value)
@@ -143,7 +145,7 @@ def test_path_that_is_not_utf8_is_readable_in_every_format(name: str) -> None:
 # text
 
 
-@settings(max_examples=60, deadline=None)
+@arbitrary
 @given(value=reports(), show=st.booleans())
 def test_text_shows_no_control_character(value: Report, show: bool) -> None:
     assert all(line.isprintable() for line in text.render(value, show_inherited=show).split("\n"))
@@ -234,7 +236,7 @@ def test_colour_adds_nothing_but_escapes() -> None:
 # json
 
 
-@settings(max_examples=60, deadline=None)
+@arbitrary
 @given(value=reports())
 def test_json_holds_the_report_and_the_bytes_of_paths(value: Report) -> None:
     data = json.loads(load("json").render(value))
@@ -249,7 +251,7 @@ def test_json_holds_the_report_and_the_bytes_of_paths(value: Report) -> None:
 # sarif
 
 
-@settings(max_examples=60, deadline=None)
+@arbitrary
 @given(value=reports())
 def test_sarif_satisfies_the_public_schema(value: Report) -> None:
     log = json.loads(sarif.render(value))
@@ -360,7 +362,7 @@ def test_fingerprints_tell_sites_apart(change: dict[str, str]) -> None:
 # gitlab and rdjson
 
 
-@settings(max_examples=60, deadline=None)
+@arbitrary
 @given(value=reports())
 def test_gitlab_issues_are_complete_and_their_names_unique(value: Report) -> None:
     issues = json.loads(load("gitlab").render(value))
@@ -397,7 +399,7 @@ def test_rdjson_lists_what_fails_first() -> None:
 # github
 
 
-@settings(max_examples=60, deadline=None)
+@arbitrary
 @given(value=reports())
 def test_github_commands_are_read_back_as_they_were_meant(value: Report) -> None:
     lines = github.render(value).removesuffix("\n").split("\n")
@@ -465,13 +467,14 @@ def test_job_summary_stays_within_what_github_accepts(tmp_path) -> None:
     assert path.stat().st_size == github.SUMMARY_BYTES
 
 
+@arbitrary
 @given(limit=st.integers(-5, 900))
 def test_job_summary_never_exceeds_its_limit(limit: int) -> None:
     value = report(new=[finding(line=n) for n in range(1, 9)])
     assert len(github.summary(value, limit).encode()) <= max(limit, 0)
 
 
-@settings(max_examples=200, deadline=None)
+@arbitrary
 @given(value=TEXT)
 def test_markdown_escapes_render_as_the_text(value: str) -> None:
     def rendered(source: str) -> str:
@@ -487,7 +490,7 @@ def test_markdown_escapes_render_as_the_text(value: str) -> None:
 # junit
 
 
-@settings(max_examples=60, deadline=None)
+@arbitrary
 @given(value=reports())
 def test_junit_is_xml_with_one_case_per_rule(value: Report) -> None:
     root = ElementTree.fromstring(load("junit").render(value).encode())

@@ -96,6 +96,11 @@ class Report(msgspec.Struct, kw_only=True):
         return {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}[self.verdict]
 
 
+def rank(finding: Finding) -> tuple[str | int, ...]:
+    """Place, then rule, then everything else that can differ, so that no order depends on the input's."""
+    measure = -1 if finding.measure is None else finding.measure
+    return (*finding.order, finding.statement, finding.message, finding.help, finding.bucket, measure)
+
+
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """Sorted by place, then rule, then everything else that can differ: independent of input order."""
-    return sorted(findings, key=lambda f: (*f.order, f.statement, f.message, f.help))
+    return sorted(findings, key=rank)

@@ -7,7 +7,7 @@ from typing import Any
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # What XML 1.0 cannot hold in any spelling.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def _escaped(char: str) -> str:
@@ -66,7 +66,7 @@ def to_json(value: Any) -> str:
 
 def xml_text(text: str) -> str:
     """Characters that XML cannot hold removed; surrogates spelled out."""
-    return _NOT_XML.sub("", encodable(text))
+    return re.sub(_NOT_XML, "", encodable(text))
 
 
 def code_span(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from gatewright.core.finding import Finding
-from gatewright.core.report import Report, ordered
+from gatewright.core.report import Report, rank
 
 Status = Literal["new", "inherited", "advisory"]
 
@@ -31,8 +31,8 @@ def named(report: Report) -> list[Named]:
         ("inherited", report.inherited),
         ("advisory", report.advisory),
     ]
-    listed = [(finding, status) for status, findings in lists for finding in ordered(findings)]
-    listed.sort(key=lambda item: item[0].order)
+    listed = [(finding, status) for status, findings in lists for finding in findings]
+    listed.sort(key=lambda item: rank(item[0]))
     seen: Counter[tuple[str, ...]] = Counter()
     result = []
     for finding, status in listed:
@@ -44,5 +44,5 @@ def named(report: Report) -> list[Named]:
 
 
 def _digest(site: tuple[str, ...], ordinal: int) -> str:
-    # repr() delimits the parts, whatever they hold, and spells surrogates out.
+    # ascii() delimits the parts, whatever they hold, and spells surrogates out.
     return blake2b(ascii((site, ordinal)).encode("ascii"), digest_size=16).hexdigest()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gatewright.core.finding import Finding
-from gatewright.core.report import CheckReport, Exempted, Report
+from gatewright.core.report import CheckReport, Exempted, Report, rank
 from gatewright.reporters.escape import printable
 
 
@@ -58,4 +58,4 @@ def by_bucket(findings: Iterable[Finding]) -> list[tuple[str, int]]:
 
 
 def ordered_exempted(report: Report) -> list[Exempted]:
-    return sorted(report.exempted, key=lambda e: (*e.finding.order, e.path, e.line, e.owner, e.reason))
+    return sorted(report.exempted, key=lambda e: (rank(e.finding), e.path, e.line, e.owner, e.reason))

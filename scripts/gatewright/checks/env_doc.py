@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gatewright.checks._env_judge import POLICY, Evidence, findings, notes
+from gatewright.checks._env_evidence import POLICY, Evidence
+from gatewright.checks._env_judge import findings, notes
 from gatewright.checks._env_policy import Include, Policy
 from gatewright.checks._env_resolution import Resolution, resolve
 from gatewright.core.contract import Check, Judgement, Rule

@@ -20,11 +20,10 @@ def extract(data: bytes, options: PageOptions) -> list[PageFacts]:
         if column is not None:
             header = header or tuple(plain(cell.text) for cell in table.header.cells)
             rows += _rows(table, column, options)
-    removed = {row.line for row in rows if row.removed}
     return [
         PageFacts(
             rows=tuple(rows),
-            mentions=_mentions(page.lines, removed) if options.mentions else (),
+            mentions=_mentions(page.lines, {row.line for row in rows}) if options.mentions else (),
             header=header,
             unclosed=tuple(fence.line for fence in page.unclosed_fences),
             texts=tuple(text for text in options.texts if any(text in line for line in page.lines)),
@@ -71,6 +70,7 @@ def cell_names(text: str) -> list[str]:
 
 
 def _mentions(lines: tuple[str, ...], skipped: set[int]) -> tuple[DocumentedName, ...]:
+    """The first mention of each name outside the rows that are read as such."""
     first: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
         if number not in skipped:

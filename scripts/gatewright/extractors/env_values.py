@@ -7,234 +7,24 @@ becomes the pattern "*", which the judge reports rather than skips.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from gatewright.extractors.env_read import Parameter, Value
-from gatewright.readers.python import imported_modules
+from gatewright.extractors.env_read import Value
+from gatewright.extractors.env_scope import UNKNOWN, Scope, Values, bind_target
 
 ENVIRON = frozenset({"os.environ", "os.environb"})
-UNKNOWN = Value("", pattern="*")
 # Longer chains of names, calls and concatenations than this are not followed.
 MAX_DEPTH = 24
 MAX_CHOICES = 256
-# Values of `Parameter.index` that are no position.
-ASSIGNED_NAME = -1
-KEYWORD_ONLY = -2
 
-Values = tuple[Value, ...]
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
-class File:
-    """What the scopes of one file share.
-
-    `stars` are the modules of wildcard imports, `classes` the bodies of classes, and `fields` which
-    constructor parameter fills an attribute of a class (class -> attribute -> parameter).
-    """
-
-    def __init__(self) -> None:
-        self.stars: list[str] = []
-        self.classes: dict[str, Scope] = {}
-        self.fields: dict[str, dict[str, Parameter]] = {}
-
-
-class Scope:
-    """Names bound in a module, class, function, loop or comprehension, in the order of assignment."""
-
-    def __init__(self, qualname: str, parent: "Scope | None", file: File, *, of_class: bool = False) -> None:
-        self.qualname = qualname
-        self.parent = parent
-        self.file = file
-        self.of_class = of_class
-        self.bindings: dict[str, list[ast.expr | Values]] = {}
-        self.lines: dict[str, int] = {}
-        self.cache: dict[str, Values] = {}
-
-    def child(self, name: str, *, of_class: bool = False) -> "Scope":
-        return Scope(f"{self.qualname}.{name}" if self.qualname else name, self, self.file, of_class=of_class)
-
-    def block(self) -> "Scope":
-        """A scope for loop variables: the same function, so the same qualified name."""
-        return Scope(self.qualname, self, self.file)
-
-    def bind(self, name: str, source: ast.expr | Values, line: int = 0) -> None:
-        self.bindings.setdefault(name, []).append(source)
-        self.lines.setdefault(name, line)
-
-    def find(self, name: str) -> "Scope | None":
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.bindings and (scope is self or not scope.of_class):
-                return scope
-            scope = scope.parent
-        return None
-
-    def module(self) -> "Scope":
-        scope = self
-        while scope.parent is not None:
-            scope = scope.parent
-        return scope
-
-
-def collect(body: Iterable[ast.stmt], scope: Scope) -> None:
-    """Bind what the statements of one scope assign, nested blocks included, nested scopes not."""
-    for statement in statements(body):
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            bind_import(statement, scope)
-        elif isinstance(statement, Function | ast.ClassDef):
-            own = scope.child(statement.name).qualname
-            scope.bind(statement.name, (Value("", reference=":" + own),), statement.lineno)
-        elif isinstance(statement, ast.Assign):
-            for target_node in statement.targets:
-                bind_target(target_node, statement.value, scope)
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            bind_target(statement.target, statement.value, scope)
-        elif isinstance(statement, ast.AugAssign):
-            bind_target(statement.target, None, scope)
-        elif isinstance(statement, ast.With | ast.AsyncWith):
-            for item in statement.items:
-                if item.optional_vars is not None:
-                    bind_target(item.optional_vars, None, scope)
-        elif isinstance(statement, ast.Global):
-            for name in statement.names:
-                scope.module().bind(name, (UNKNOWN,))
-
-
-def bind_import(statement: ast.Import | ast.ImportFrom, scope: Scope) -> None:
-    for alias, target in zip(statement.names, imported_modules(statement), strict=True):
-        if alias.name == "*":
-            scope.file.stars.append(target)
-        elif isinstance(statement, ast.ImportFrom) or alias.asname:
-            scope.bind(alias.asname or alias.name, (Value("", reference=target),), statement.lineno)
-        else:
-            root = target.partition(".")[0]
-            scope.bind(root, (Value("", reference=root),), statement.lineno)
-
-
-def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    stack = list(body)[::-1]
-    while stack:
-        statement = stack.pop()
-        yield statement
-        if isinstance(statement, Function | ast.ClassDef):
-            continue
-        for field in ("finalbody", "orelse", "body"):
-            stack.extend(getattr(statement, field, ())[::-1])
-        for block in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            stack.extend(block.body[::-1])
-
-
-def bind_target(target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
-    if isinstance(target, ast.Name):
-        if isinstance(value, ast.Lambda):
-            scope.bind(target.id, (Value("", reference=":" + scope.child(target.id).qualname),), target.lineno)
-        else:
-            scope.bind(target.id, (UNKNOWN,) if value is None else value, target.lineno)
-    elif isinstance(target, ast.Tuple | ast.List):
-        parts = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else None
-        for index, part in enumerate(target.elts):
-            bind_target(part, parts[index] if parts else None, scope)
-    elif isinstance(target, ast.Starred):
-        bind_target(target.value, None, scope)
-
-
-def bind_parameters(node: Function | ast.Lambda, scope: Scope, owner: str) -> None:
-    """Bind a function's parameters. `owner` is the class that a method belongs to, else empty."""
-    arguments = node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
-    if owner and positional and not _is_static(node):
-        scope.bind(positional.pop(0).arg, (Value("", reference=":" + owner),))
-        defaults.pop(0)
-    for index, (argument, default) in enumerate(zip(positional, defaults, strict=True)):
-        _bind_parameter(argument, default, index, scope)
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        _bind_parameter(argument, default, KEYWORD_ONLY, scope)
-    for spread in (arguments.vararg, arguments.kwarg):
-        if spread is not None:
-            scope.bind(spread.arg, (UNKNOWN,))
-
-
-def _bind_parameter(argument: ast.arg, default: ast.expr | None, index: int, scope: Scope) -> None:
-    outer = scope.parent
-    assert outer is not None
-    values = evaluate(default, outer) if default is not None else ()
-    if any(value.reference in ENVIRON for value in values):
-        scope.bind(argument.arg, values)
-        return
-    annotated = evaluate(argument.annotation, outer)[0].reference if argument.annotation is not None else ""
-    if annotated[1:] in scope.file.fields and annotated.startswith(":"):
-        scope.bind(argument.arg, (Value("", reference=annotated),))
-        return
-    # A constructor is called by the name of its class.
-    function = scope.qualname.removesuffix(".__init__")
-    scope.bind(argument.arg, (Value("", parameter=parameter(function, index, argument.arg, default, values)),))
-
-
-def parameter(function: str, index: int, keyword: str, default: ast.expr | None, values: Values) -> Parameter:
-    literal = values[0].literal if len(values) == 1 else None
-    return Parameter(function, index, keyword, source_text(default) if default is not None else None, literal)
-
-
-def _is_static(node: Function | ast.Lambda) -> bool:
-    return isinstance(node, ast.Lambda) or any(
-        isinstance(decorator, ast.Name) and decorator.id == "staticmethod" for decorator in node.decorator_list
-    )
-
-
-def class_fields(node: ast.ClassDef, qualname: str) -> dict[str, Parameter]:
-    """Attributes that a constructor's parameter, or the name of the assigned attribute, fills."""
-    fields: dict[str, Parameter] = {}
-    methods = {item.name: item for item in node.body if isinstance(item, Function)}
-    if "__init__" not in methods:
-        declared = [item for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)]
-        for index, item in enumerate(declared):
-            assert isinstance(item.target, ast.Name)
-            fields[item.target.id] = Parameter(qualname, index, item.target.id)
-    for name, method in methods.items():
-        if name not in ("__init__", "__set_name__"):
-            continue
-        places = _constructor_parameters(method, qualname)
-        for attribute, source in _self_assignments(method):
-            if source not in places:
-                continue
-            if name == "__init__":
-                fields[attribute] = places[source]
-            elif places[source].index == 1:
-                fields[attribute] = Parameter(qualname, ASSIGNED_NAME, "")
-    return fields
-
-
-def _constructor_parameters(method: Function, qualname: str) -> dict[str, Parameter]:
-    """The parameters of a method, self left out, with literal defaults."""
-    positional = [*method.args.posonlyargs, *method.args.args]
-    defaults = [None] * (len(positional) - len(method.args.defaults)) + list(method.args.defaults)
-    places = [(index - 1, *pair) for index, pair in enumerate(zip(positional, defaults, strict=True))][1:]
-    places += [(KEYWORD_ONLY, *pair) for pair in zip(method.args.kwonlyargs, method.args.kw_defaults, strict=True)]
-    empty = Scope("", None, File())
-    return {
-        argument.arg: parameter(qualname, index, argument.arg, default, evaluate(default, empty) if default else ())
-        for index, argument, default in places
-    }
-
-
-def _self_assignments(method: Function) -> Iterator[tuple[str, str]]:
-    for statement in statements(method.body):
-        if isinstance(statement, ast.Assign):
-            targets, value = statement.targets, statement.value
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            targets, value = [statement.target], statement.value
-        else:
-            continue
-        if isinstance(value, ast.Name):
-            for target in targets:
-                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                    yield target.attr, value.id
-
-
 def evaluate(node: ast.expr, scope: Scope, depth: int = 0) -> Values:
-    """All that `node` may stand for; never empty. `text` is left empty, see `described`."""
+    """All that `node` may stand for; never empty. `text` is left empty.
+
+    What a call of a symbol gives has the symbol's reference followed by "()".
+    """
     if depth > MAX_DEPTH:
         return (UNKNOWN,)
     depth += 1
@@ -308,15 +98,16 @@ def _bound(sources: Sequence[ast.expr | Values], scope: Scope, depth: int) -> Va
 def _attribute(base: Value, attribute: str, scope: Scope, depth: int) -> Values:
     if not base.reference:
         return (UNKNOWN,)
-    if base.reference.startswith(":"):
-        owner = base.reference[1:]
+    reference = base.reference.removesuffix("()")
+    if reference.startswith(":"):
+        owner = reference[1:]
         field = scope.file.fields.get(owner, {}).get(attribute)
         if field is not None:
             return (Value("", parameter=field),)
         constant = _class_constant(owner, attribute, scope, depth)
         if constant is not None:
             return constant
-    return (Value("", reference=f"{base.reference}.{attribute}"),)
+    return (Value("", reference=f"{reference}.{attribute}"),)
 
 
 def _class_constant(owner: str, attribute: str, scope: Scope, depth: int) -> Values | None:
@@ -362,8 +153,9 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Values:
         )
     if isinstance(function, ast.Name) and function.id in ("dict", "str") and len(node.args) >= 1:
         return evaluate(node.args[0], scope, depth)
-    # The instance of a class is looked up like the class itself; results of functions match nothing.
-    return tuple(Value("", reference=v.reference) if v.reference else UNKNOWN for v in evaluate(function, scope, depth))
+    # The attributes of an instance are looked up in its class; results of functions have none.
+    made = (value.reference for value in evaluate(function, scope, depth))
+    return tuple(Value("", reference=f"{reference}()") if reference else UNKNOWN for reference in made)
 
 
 def _format_pattern(template: str) -> str:

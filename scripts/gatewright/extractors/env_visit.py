@@ -1,0 +1,212 @@
+"""Finds reads of the environment, and calls of wrappers, in the syntax tree of a Python file."""
+
+import ast
+import builtins
+import sys
+
+import msgspec
+
+from gatewright.extractors.env_read import Argument, Call, Entry, Parameter, Read
+from gatewright.extractors.env_scope import UNKNOWN, Values
+from gatewright.extractors.env_values import ENVIRON, clean, evaluate, source_text
+from gatewright.extractors.env_walk import ScopeVisitor, bare
+from gatewright.readers.python import Source
+
+METHODS = frozenset({"get", "pop", "setdefault"})
+GETTERS = {"os.getenv": "getenv", "os.getenvb": "getenv"} | {
+    f"{mapping}.{method}": method for mapping in ENVIRON for method in (*METHODS, "__getitem__", "__contains__")
+}
+# Builtins that call what they are given; others, such as isinstance, only look at it.
+CALLING = frozenset({":map", ":filter"})
+
+Given = list[tuple[str, ast.expr, Values]]
+
+
+class ReadVisitor(ScopeVisitor):
+    """With `names` empty the direct reads, else what the second pass asks for; see `env_read`."""
+
+    def __init__(self, names: frozenset[str], source: Source) -> None:
+        super().__init__(names)
+        self.source = source
+        self.entry = ""
+        self.fallback: dict[ast.expr, ast.expr] = {}
+        self.reads: list[Read] = []
+        self.calls: list[Call] = []
+        self.entries: dict[str, tuple[Entry, ast.expr]] = {}
+        self.statements: dict[int, str] = {}
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is not None:
+                self.visit(key)
+            if isinstance(key, ast.Constant) and isinstance(value, ast.Lambda) and not self.entry:
+                self._entry(key, value)
+            else:
+                self.visit(value)
+
+    def _entry(self, key: ast.Constant, value: ast.Lambda) -> None:
+        self.entry = clean(str(key.value))
+        before = len(self.reads) + len(self.calls)
+        self.visit(value)
+        if len(self.reads) + len(self.calls) > before:
+            line, column, _ = self._place(key)
+            self.entries.setdefault(self.entry, (Entry(self.entry, line, column), value))
+        self.entry = ""
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._mapping_read(node, node.value, node.slice, "subscript")
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Subscript):
+            self._mapping_read(node.target, node.target.value, node.target.slice, "subscript")
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        left = node.left
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            if isinstance(operator, ast.In | ast.NotIn):
+                match right:
+                    case ast.Call(func=ast.Attribute(value=mapping, attr="keys")):
+                        self._mapping_read(node, mapping, left, "in")
+                    case _:
+                        self._mapping_read(node, right, left, "in")
+            left = right
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        if isinstance(node.op, ast.Or):
+            self.fallback[node.values[0]] = node.values[1]
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        target, self.target = self.target, ""
+        callees = evaluate(node.func, self.scope)
+        getter = next((GETTERS[value.reference] for value in callees if value.reference in GETTERS), "")
+        if getter:
+            self._read(node, argument(node, 0, "key"), getter, argument(node, 1, "default"))
+        else:
+            if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS and node.args:
+                self._mapping_read(node, node.func.value, node.args[0], node.func.attr, argument(node, 1, "default"))
+            self._call(node, callees, target)
+        for keyword in node.keywords:
+            if keyword.arg == "envvar" and isinstance(keyword.value, ast.Constant | ast.Name):
+                self._read(node, keyword.value, "envvar", argument(node, -1, "default"))
+        self.generic_visit(node)
+
+    def _mapping_read(
+        self, node: ast.expr, mapping: ast.expr, name: ast.expr, form: str, default: ast.expr | None = None
+    ) -> None:
+        values = evaluate(mapping, self.scope)
+        if any(value.reference in ENVIRON for value in values):
+            self._read(node, name, form, default)
+            return
+        for value in values:
+            if value.parameter is not None and bare(value.parameter.function) in self.names:
+                self._read(node, name, form, default, value.parameter)
+
+    def _read(
+        self,
+        node: ast.expr,
+        name: ast.expr | None,
+        form: str,
+        default: ast.expr | None,
+        mapping: Parameter | None = None,
+    ) -> None:
+        if self.names and mapping is None:
+            return
+        default = default or self.fallback.get(node)
+        line, column, statement = self._place(node)
+        values = self._described(name) if name is not None else (UNKNOWN,)
+        given = None if default is None or _is_none(default) else self._described(default)[0]
+        self.reads += [Read(line, column, form, v, statement, given, self.entry, mapping) for v in values]
+
+    def _call(self, node: ast.Call, callees: Values, target: str) -> None:
+        references = [value.reference for value in callees if value.reference]
+        if _is_super(node.func):
+            references = self.base_references
+        elif not references and isinstance(node.func, ast.Attribute):
+            references = ["?." + node.func.attr]
+        if "functools.partial" in references and len(node.args) > 1:
+            self.target = target
+            self.visit_Call(ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node))
+            return
+        arguments = [("", item) for item in node.args] + [(item.arg or "", item.value) for item in node.keywords]
+        given = [(keyword, item, evaluate(_spread(item), self.scope)) for keyword, item in arguments]
+        if not all(_is_foreign(reference) for reference in references) or CALLING.intersection(references):
+            self._escapes(node, given)
+        for reference in dict.fromkeys(references):
+            if self._is_wanted(reference, given):
+                self._emit_calls(node, reference, given, target)
+
+    def _is_wanted(self, callee: str, given: Given) -> bool:
+        passed = [value for _, _, values in given for value in values]
+        if not self.names:
+            return any(value.reference in ENVIRON for value in passed) and not _is_foreign(callee)
+        if bare(callee) in self.names:
+            # Any method of that name: only what looks like a variable is told from other calls.
+            return not callee.startswith("?.") or any(v.literal and v.literal.isupper() for v in passed)
+        passed_on = any(value.parameter and bare(value.parameter.function) in self.names for value in passed)
+        return passed_on and not _is_foreign(callee)
+
+    def _emit_calls(self, node: ast.Call, reference: str, given: Given, target: str) -> None:
+        """One call for each choice of the argument that has the most choices."""
+        line, column, statement = self._place(node)
+        texts = [source_text(item) for _, item, _ in given]
+        spread = any(isinstance(item, ast.Starred) for item in node.args) or any(k.arg is None for k in node.keywords)
+        for number in range(max((len(values) for _, _, values in given), default=1)):
+            arguments = tuple(
+                Argument(keyword, msgspec.structs.replace(values[min(number, len(values) - 1)], text=text))
+                for (keyword, _, values), text in zip(given, texts, strict=True)
+            )
+            self.calls.append(Call(line, column, reference, arguments, statement, self.entry, target, spread))
+
+    def _escapes(self, node: ast.Call, given: Given) -> None:
+        """Note the functions that a call is handed and may call with any name."""
+        for _, item, values in given:
+            for value in values:
+                line, column, statement = self._place(node)
+                if value.reference in GETTERS and not self.names:
+                    unknown = msgspec.structs.replace(UNKNOWN, text=source_text(item))
+                    self.reads.append(Read(line, column, "escape", unknown, statement, None, self.entry))
+                elif value.reference and bare(value.reference) in self.names:
+                    self.calls.append(Call(line, column, value.reference, (), statement, self.entry, form="escape"))
+
+    def _described(self, node: ast.expr) -> Values:
+        text = source_text(node)
+        return tuple(msgspec.structs.replace(value, text=text) for value in evaluate(_spread(node), self.scope))
+
+    def _place(self, node: ast.expr) -> tuple[int, int, str]:
+        line = node.lineno
+        if line not in self.statements:
+            self.statements[line] = clean(" ".join(self.source.lines[line - 1][:1000].split())[:160])
+        return line, self.source.column(line, node.col_offset), self.statements[line]
+
+
+def argument(node: ast.Call, index: int, keyword: str) -> ast.expr | None:
+    """The argument at a position or of a keyword; None when it is not given."""
+    if 0 <= index < len(node.args):
+        return node.args[index]
+    return next((item.value for item in node.keywords if item.arg == keyword), None)
+
+
+def _spread(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Starred) else node
+
+
+def _is_foreign(reference: str) -> bool:
+    """A builtin or a module of the standard library: what it does with an environment is known."""
+    head = reference.removeprefix(":").partition(".")[0].removesuffix("()")
+    return hasattr(builtins, head) or head in sys.stdlib_module_names
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_super(function: ast.expr) -> bool:
+    match function:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"):
+            return True
+    return False

@@ -86,7 +86,7 @@ class _Plan(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=16)
 def _plan(vocabulary: Vocabulary) -> _Plan:
     names = _fixed_parts(vocabulary, _NAME_KINDS)
-    texts = _fixed_parts(vocabulary, _TEXT_KINDS) | set(vocabulary.rooms)
+    texts = _fixed_parts(vocabulary, _TEXT_KINDS) | {max(room.split("*"), key=len) for room in vocabulary.rooms}
     return _Plan(
         [part.encode() for part in _shortest(names | texts)],
         re.compile("[A-Za-z_]" if "" in names else "|".join(map(re.escape, _shortest(names)))) if names else None,
@@ -212,7 +212,7 @@ class _File:
 
     def includes(self) -> Iterator[Found]:
         """Device headers that no guard encloses, and headers that may lie in a device room."""
-        words, rooms = self.words["include"], frozenset(self.vocabulary.rooms)
+        words, rooms = self.words["include"], Words((room, room) for room in self.vocabulary.rooms)
         guards = Words((guard, "guard") for guard in self.vocabulary.guards)
         guarded = self.source.guarded(lambda condition: any(map(guards.bucket, asserted_names(condition))))
         for directive in self.source.directives if words or rooms else ():
@@ -220,7 +220,7 @@ class _File:
             if header is None or len(header[1]) > _NAME_LIMIT:
                 continue
             device = words.bucket(header[1])
-            if (device or rooms.intersection(_components(header[1]))) and not guarded(directive.start):
+            if (device or any(map(rooms.bucket, _components(header[1])))) and not guarded(directive.start):
                 yield self._site(directive.start, "include", device or "", header[1])
 
     def _in_code(self, offset: int) -> bool:

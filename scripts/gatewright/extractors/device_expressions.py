@@ -38,7 +38,7 @@ class ExpressionVisitor:
             if bucket is not None:
                 self.add(alias, "import", bucket, module)
                 continue
-            if self._words.rooms.intersection(module.split(".")):
+            if self._words.may_be_room(module):
                 self.add(alias, "import", "", module)
             for name in {alias.name.rpartition(".")[2], alias.asname or ""}:
                 self.identifier(alias, name)
@@ -150,7 +150,7 @@ class ExpressionVisitor:
         bucket = self._words.module(module)
         if bucket is not None:
             self.add(node, "dynamic", bucket, module)
-        elif self._words.rooms.intersection(module.split(".")):
+        elif self._words.may_be_room(module):
             self.add(node, "import", "", module)
         return bucket is not None
 

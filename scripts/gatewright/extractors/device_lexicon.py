@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from gatewright.extractors.device_site import Vocabulary
+from gatewright.extractors.device_site import Vocabulary, Words
 
 # Stands for a replacement field in the text of an f-string.
 FIELD = "\0"
@@ -16,7 +16,7 @@ class Lexicon:
         words = vocabulary.words
         self.predicates, self.literals, self.calls = words("predicate"), words("literal"), words("call")
         self.imports, self.names, self.marks = words("import"), words("word"), words("mark")
-        self.rooms = frozenset(vocabulary.rooms)
+        self._rooms = Words((room, room) for room in vocabulary.rooms)
         self._chains = [
             (re.compile(rf"(?:^|\.)({re.escape(word).replace(chr(92) + '*', '[^.]*')})(?=\.|$)"), bucket)
             for entry in vocabulary.entries
@@ -46,6 +46,9 @@ class Lexicon:
                 return bucket
         found = self.chain(module)
         return found[0] if found else None
+
+    def may_be_room(self, module: str) -> bool:
+        return any(self._rooms.bucket(part) is not None for part in module.split("."))
 
     def device_string(self, text: str) -> str | None:
         """The bucket of a device string such as `cuda`, `cuda:0`, or `cuda:` before a replacement field."""

@@ -100,19 +100,11 @@ def _unescape(escape: re.Match[bytes]) -> bytes:
 @lru_cache(maxsize=16)
 def needles(vocabulary: Vocabulary) -> Needles:
     """The needles of a vocabulary: the last name of each chain, the longest fixed part of each glob."""
-    whole: set[str] = set(vocabulary.rooms)
-    parts: set[str] = set()
-    for entry in vocabulary.entries:
-        if entry.kind not in _PYTHON_KINDS:
-            continue
-        for word in entry.words:
-            if "::" in word:
-                continue
-            name = word if entry.kind == "literal" else word.rpartition(".")[2]
-            if re.fullmatch(_WORD + "+", name):
-                whole.add(name)
-            else:
-                parts.add(max(re.split(r"[^A-Za-z0-9_]+", name), key=len))
+    entries = [entry for entry in vocabulary.entries if entry.kind in _PYTHON_KINDS]
+    words = {(entry.kind == "literal", word) for entry in entries for word in entry.words if "::" not in word}
+    names = {word if is_literal else word.rpartition(".")[2] for is_literal, word in words} | set(vocabulary.rooms)
+    whole = {name for name in names if re.fullmatch(_WORD + "+", name)}
+    parts = {max(re.split(r"[^A-Za-z0-9_]+", name), key=len) for name in names - whole}
     parts = {part for part in parts if not any(other in part for other in parts - {part})}
     whole = {word for word in whole if not any(part in word for part in parts)}
     patterns = {word: _whole_word(word) for word in whole} | {part: re.compile(part.encode()) for part in parts}

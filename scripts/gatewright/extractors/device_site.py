@@ -74,7 +74,7 @@ class Vocabulary(msgspec.Struct, frozen=True, array_like=True):
     """The options of both extractors.
 
     `guards` are macros (globs) whose `#if` makes a device include legitimate. `rooms` are the folder and
-    file names that mark a device room: an import or include with such a component is reported with an
+    file names (globs) that mark a device room: an import or include with such a component is reported with an
     empty bucket.
     """
 

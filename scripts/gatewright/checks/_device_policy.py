@@ -31,31 +31,33 @@ class Bucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"the word {word!r} is too short to be looked for: it needs two letters in a row")
 
 
-class Room(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[room.NAME]`: the files that may name one device."""
-
-    paths: tuple[str, ...]
-    why: str = ""
-
-
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
-    """Which files are device-agnostic (`shared`), which belong to a device (`room`), which are `tests`.
+    """Which files are device-agnostic (`shared`), which may name a device (`rooms`), which are `tests`.
 
-    A file in a room is in no shared layer. `exclude` is not read at all. `guards` are preprocessor
+    `rooms` maps a device to the globs of its files, beside a `why`. A file in a room is in no shared layer. `exclude` is not read at all. `guards` are preprocessor
     macros (globs) whose `#if` makes an include of a device header legitimate.
     """
 
     shared: tuple[str, ...]
     bucket: dict[str, Bucket]
-    room: dict[str, Room] = {}
+    rooms: dict[str, tuple[str, ...] | str] = {}
     tests: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     why: str = ""
 
+    def __post_init__(self) -> None:
+        for name, globs in self.rooms.items():
+            if isinstance(globs, str) and name != "why":
+                raise ValueError(f"`rooms.{name}` must be a list of globs")
+
+    @cached_property
+    def globs_by_room(self) -> dict[str, tuple[str, ...]]:
+        return {name: globs for name, globs in self.rooms.items() if not isinstance(globs, str)}
+
     @cached_property
     def room_globs(self) -> tuple[str, ...]:
-        return tuple(glob for room in self.room.values() for glob in room.paths)
+        return tuple(glob for globs in self.globs_by_room.values() for glob in globs)
 
     @property
     def shared_files(self) -> PathSet:
@@ -73,10 +75,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def room_of(self, path: str) -> str:
         """The room that a path lies in, or nothing."""
-        for name, room in self.room.items():
-            if compile_globs(room.paths).fullmatch(path):
-                return name
-        return ""
+        rooms = self.globs_by_room.items()
+        return next((name for name, globs in rooms if compile_globs(globs).fullmatch(path)), "")
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

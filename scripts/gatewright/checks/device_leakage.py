@@ -34,7 +34,7 @@ class DeviceLeakage(Check[Policy]):
     name = "device-leakage"
     summary = "the device-agnostic layers name no device"
     policy = Policy
-    globs = ("shared", "tests", "exclude", "room.*.paths")
+    globs = ("shared", "tests", "exclude", "rooms.*")
     rules = (
         Rule("device-leakage/attribute", "shared code uses no attribute of a device package"),
         Rule("device-leakage/predicate", "shared code asks for capabilities, not which device it runs on"),
@@ -163,7 +163,7 @@ def _blind(sites: Mapping[str, Sequence[Site]], rooms: Sequence[str]) -> Iterato
             rule="device-leakage/blind",
             path=POLICY,
             message=f"no device word is seen in the {len(rooms)} files of the device rooms: the scan proves nothing",
-            help="correct the words of [bucket.*], or the paths of [room.*]",
+            help="correct the words of [bucket.*], or the globs of [rooms]",
             token="blind",
         )
 

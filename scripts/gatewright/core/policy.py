@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,10 +37,26 @@ class PolicyFile(msgspec.Struct):
 
 
 class Policies(msgspec.Struct):
-    """All policy files of a tree; that of the check `policy` always, with its defaults where it is absent."""
+    """All policy files of a tree; that of the check `policy` always, with its defaults where it is absent.
+
+    `only`: names of the checks that a person asked for; empty, all are judged.
+    """
 
     files: dict[str, PolicyFile]
     unreadable: dict[str, str] = {}
+    only: Sequence[str] = ()
+
+    @property
+    def judged(self) -> dict[str, PolicyFile]:
+        """The files whose checks run. To judge the check `policy`, which is about the others, all must."""
+        if not self.only or CORE in self.only:
+            return self.files
+        return {name: file for name, file in self.files.items() if name in (*self.only, CORE)}
+
+    @property
+    def reported(self) -> list[str]:
+        """The checks whose rules are reported."""
+        return [name for name in self.files if not self.only or name in (*self.only, CORE)]
 
     @property
     def core(self) -> Any:
@@ -49,18 +65,26 @@ class Policies(msgspec.Struct):
 
 def policy_names(snapshot: Snapshot) -> list[str]:
     """Names of the checks that the tree's policy folder switches on."""
-    names = [p[len(FOLDER) : -len(".toml")] for p in snapshot.files if p.startswith(FOLDER) and p.endswith(".toml")]
+    names = [p[len(FOLDER) : -len(".toml")] for p in snapshot.entries if p.startswith(FOLDER) and p.endswith(".toml")]
     return sorted({CORE, *(name for name in names if "/" not in name)})
 
 
-def load_policies(snapshot: Snapshot) -> Policies:
+def default_branch(snapshot: Snapshot) -> str:
+    """What policy/policy.toml says the remote's default branch is, or nothing."""
+    if FOLDER + CORE + ".toml" not in snapshot.entries:
+        return ""
+    name: str = load_policy(snapshot, CORE).policy.default_branch
+    return name
+
+
+def load_policies(snapshot: Snapshot, only: Sequence[str] = ()) -> Policies:
     """Every policy file of a tree. Raises PolicyError for the first that is not valid."""
-    return Policies({name: load_policy(snapshot, name) for name in policy_names(snapshot)})
+    return Policies({name: load_policy(snapshot, name) for name in policy_names(snapshot)}, only=only)
 
 
-def load_base_policies(snapshot: Snapshot) -> Policies:
+def load_base_policies(snapshot: Snapshot, only: Sequence[str] = ()) -> Policies:
     """As `load_policies`, but a file that today's schema cannot read is named, not fatal."""
-    policies = Policies({})
+    policies = Policies({}, {}, only)
     for name in policy_names(snapshot):
         try:
             policies.files[name] = load_policy(snapshot, name)
@@ -73,11 +97,11 @@ def load_base_policies(snapshot: Snapshot) -> Policies:
 
 def load_policy(snapshot: Snapshot, name: str) -> PolicyFile:
     path = f"{FOLDER}{name}.toml"
-    try:
-        check = load_check(name)
-    except KeyError:
-        known = ", ".join(check_names())
-        raise PolicyError(f"{path}: there is no check named {name!r}", f"the checks are: {known}") from None
+    # The name comes from the tree: only what is on disk here may be imported for it.
+    known = check_names()
+    if name not in known:
+        raise PolicyError(f"{path}: there is no check named {name!r}", f"the checks are: {', '.join(known)}")
+    check = load_check(name)
     if name == CORE and path not in snapshot.entries:
         return parse_policy(check, {}, path)
     raw, text = read_toml(snapshot, path)
@@ -144,8 +168,9 @@ def policy_globs(file: PolicyFile) -> Iterator[tuple[str, str]]:
     """(key path, glob) of every path pattern that a policy file holds."""
     for dotted in file.check.globs:
         for path, value in walk(file.raw, dotted.split(".")):
-            for glob in [value] if isinstance(value, str) else value:
-                yield path, glob
+            if path.rpartition(".")[2] != "why":
+                for glob in [value] if isinstance(value, str) else value:
+                    yield path, glob
 
 
 def with_ordinary(base: PolicyFile, head: PolicyFile) -> PolicyFile:

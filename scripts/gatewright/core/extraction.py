@@ -2,19 +2,26 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from gatewright.core.errors import CannotJudge, GateError
 from gatewright.core.facts import Extractor
 from gatewright.core.snapshot import Reader, Snapshot
 from gatewright.core.tree import read_and_extract
 
-# Below this many files a pool costs more than it saves.
-_POOL_FROM = 48
+# Below this many files workers cost more than they save.
+_WORKER_FROM = 48
 _CHUNK = 12
+# Chunks that a worker has been sent; two, so that it need not wait. They fit a pipe's buffer.
+_AHEAD = 2
 
+Work = Sequence[tuple[str, Sequence[int]]]
 Result = tuple[str, int, bytes | None]
 
 
@@ -24,7 +31,7 @@ def extract_all(
     """Yield (path, extractor number, encoded facts or None where too large) for all of `todo`."""
     job = _Job(snapshot, extractors)
     work = list(todo.items())
-    workers = min(os.cpu_count() or 1, len(work) // _POOL_FROM + 1)
+    workers = min(os.cpu_count() or 1, len(work) // _WORKER_FROM + 1)
     # Forking beside other threads can copy a held lock into the child.
     if workers < 2 or not hasattr(os, "fork") or sys.platform == "darwin" or threading.active_count() > 1:
         try:
@@ -32,13 +39,7 @@ def extract_all(
         finally:
             job.close()
         return
-    chunks = [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)]
-    job.load()
-    with multiprocessing.get_context("fork").Pool(workers, _adopt, (job,)) as pool:
-        for results in pool.imap_unordered(_run_chunk, chunks):
-            yield from results
-        pool.close()
-        pool.join()
+    yield from _share(job, [work[start : start + _CHUNK] for start in range(0, len(work), _CHUNK)], workers)
 
 
 class _Job:
@@ -46,16 +47,10 @@ class _Job:
 
     def __init__(self, snapshot: Snapshot, extractors: Sequence[Extractor]) -> None:
         self.snapshot = snapshot
-        self.extractors = extractors
-        self.functions: list[tuple[Any, Any]] = []
+        self.functions: list[tuple[Any, Any]] = [(e.load(), e.options) for e in extractors]
         self.reader: Reader | None = None
 
-    def load(self) -> None:
-        self.functions = [(e.load(), e.options) for e in self.extractors]
-
-    def run(self, work: Sequence[tuple[str, Sequence[int]]]) -> Iterator[Result]:
-        if not self.functions:
-            self.load()
+    def run(self, work: Work) -> Iterator[Result]:
         if self.reader is None:
             self.reader = self.snapshot.open()
         for path, numbers in work:
@@ -69,14 +64,70 @@ class _Job:
             self.reader.close()
 
 
-_job: _Job | None = None
+def _share(job: _Job, chunks: Sequence[Work], workers: int) -> Iterator[Result]:
+    """Hand the chunks to forked workers. One that dies ends the run; when this process dies, they end."""
+    context = multiprocessing.get_context("fork")
+    children = []
+    ends: list[Connection] = []
+    try:
+        for _ in range(workers):
+            ours, theirs = context.Pipe()
+            ends.append(ours)
+            child = context.Process(target=_serve, args=(job, theirs, ends), daemon=True)
+            child.start()
+            children.append(child)
+            theirs.close()
+        yield from _exchange(ends, chunks)
+    finally:
+        for end in ends:
+            end.close()
+        for child in children:
+            child.join()
 
 
-def _adopt(job: _Job) -> None:
-    global _job
-    _job = job
+def _exchange(ends: Sequence[Connection], chunks: Sequence[Work]) -> Iterator[Result]:
+    waiting = iter(chunks)
+    owed = dict.fromkeys(ends, 0)
+    try:
+        for end in [*ends] * _AHEAD:
+            if (chunk := next(waiting, None)) is not None:
+                end.send(chunk)
+                owed[end] += 1
+        while busy := [end for end, count in owed.items() if count]:
+            ready = wait(busy)
+            for end in filter(ready.__contains__, busy):
+                answer = end.recv()
+                if (chunk := next(waiting, None)) is not None:
+                    end.send(chunk)
+                else:
+                    owed[end] -= 1
+                if isinstance(answer, Exception):
+                    raise answer
+                yield from answer
+    except (EOFError, ConnectionError):
+        raise CannotJudge(
+            "a process that read files was killed", "run again; the machine may be short of memory"
+        ) from None
 
 
-def _run_chunk(work: Sequence[tuple[str, Sequence[int]]]) -> list[Result]:
-    assert _job is not None
-    return list(_job.run(work))
+def _serve(job: _Job, pipe: Connection, inherited: Sequence[Connection]) -> None:
+    # Whoever holds the other ends keeps the workers alive, and only the parent shall.
+    for end in inherited:
+        end.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        while True:
+            pipe.send(_answer(job, pipe.recv()))
+    except (EOFError, ConnectionError):
+        pass
+    finally:
+        job.close()
+
+
+def _answer(job: _Job, work: Work) -> list[Result] | Exception:
+    try:
+        return list(job.run(work))
+    except GateError as error:
+        return error
+    except Exception:
+        return RuntimeError(f"in a worker process:\n{traceback.format_exc()}")

@@ -1,6 +1,7 @@
 """Facts: the pure function of one blob that a check stands on."""
 
 import importlib
+import importlib.util
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -61,7 +62,10 @@ def python_minor() -> str:
 def code_digest(module: str) -> str:
     """Digest of the source of `module`, of every extractor and of every reader."""
     root = Path(__file__).resolve().parent.parent
-    own = root.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"no module {module!r} to extract facts with", name=module)
+    own = Path(spec.origin)
     readers = sorted([*(root / "readers").glob("*.py"), *(root / "extractors").glob("*.py")])
     state = blake2b(digest_size=16)
     for path in dict.fromkeys([own, *readers, Path(__file__)]):

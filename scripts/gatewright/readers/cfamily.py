@@ -4,7 +4,6 @@ Every view of a file has the length and the line ends of its text, so an offset 
 offset in all. Nothing here raises, whatever the bytes, and every step is linear in their number.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
@@ -12,12 +11,11 @@ from itertools import islice
 
 import msgspec
 
-from gatewright.readers.c_tokens import LINE_END, blank, literal_value, tokenize
+from gatewright.readers.c_tokens import blank, literal_value, tokenize
+from gatewright.readers.positions import Positions
 from gatewright.readers.preprocessor import Directive, Preprocessor, read_preprocessor
 
 STATEMENT_REACH = 400
-
-_LINE_END = re.compile(LINE_END)
 
 
 class Comment(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +40,7 @@ def read(data: bytes) -> "Source":
     return Source(data)
 
 
-class Source:
+class Source(Positions):
     """One source file: its text, its tokens, and the views that checks match against.
 
     `text` is the decoded source; undecodable bytes are lone surrogates, and one byte order mark
@@ -52,7 +50,7 @@ class Source:
     """
 
     def __init__(self, data: bytes) -> None:
-        self.text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+        super().__init__(data)
         self.tokens, self.code = tokenize(self.text)
 
     @cached_property
@@ -103,6 +101,12 @@ class Source:
             found.append(StringLiteral(start, end, "".join(parts)))
         return found
 
+    def strings_in(self, start: int, end: int) -> list[StringLiteral]:
+        """The string literals that lie in `start..end`."""
+        first = bisect_left(self.strings, start, key=lambda string: string.start)
+        last = bisect_left(self.strings, end, lo=first, key=lambda string: string.start)
+        return self.strings[first:last]
+
     def is_dead(self, offset: int) -> bool:
         """Whether the preprocessor drops the text at `offset` under every configuration."""
         return self.preprocessor.is_dead(offset)
@@ -125,7 +129,7 @@ class Source:
         """
         directive = self.directive_at(offset)
         if directive:
-            return self._uncommented(directive.start, min(directive.end, offset + STATEMENT_REACH))
+            return self.spelling(directive.start, min(directive.end, offset + STATEMENT_REACH))
         before, behind = max(0, offset - STATEMENT_REACH), offset + STATEMENT_REACH
         index = bisect_right(self.directives, offset, key=lambda directive: directive.start)
         if index:
@@ -134,9 +138,10 @@ class Source:
             behind = min(behind, self.directives[index].start)
         start = max(self.code.rfind(mark, before, offset) + 1 for mark in ";{}")
         end = min((at for mark in ";{}" if (at := self.code.find(mark, offset, behind)) >= 0), default=behind)
-        return self._uncommented(max(start, before), min(end + 1, behind))
+        return self.spelling(max(start, before), min(end + 1, behind))
 
-    def _uncommented(self, start: int, end: int) -> str:
+    def spelling(self, start: int, end: int) -> str:
+        """Text of `start..end` with its comments blanked."""
         pieces: list[str] = []
         first = bisect_left(self.tokens, start, key=lambda token: token.start)
         for token in islice(self.tokens, first, None):
@@ -146,23 +151,6 @@ class Source:
                 pieces += (self.code[start : token.start], self.text[token.start : token.end])
                 start = token.end
         return "".join(pieces) + self.code[start:end]
-
-    def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of `offset`, both 1-based; columns count code points."""
-        line = bisect_right(self._line_starts, offset)
-        return line, offset - self._line_starts[line - 1] + 1
-
-    def line(self, number: int) -> str:
-        """Text of a 1-based line without its line end; empty where there is no such line."""
-        starts = self._line_starts
-        if not 0 < number <= len(starts):
-            return ""
-        end = starts[number] if number < len(starts) else len(self.text)
-        return self.text[starts[number - 1] : end].rstrip("\r\n")
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
 
     def _adjacent(self, end: int, start: int) -> bool:
         gap = self.code[end:start]

@@ -34,8 +34,9 @@ class Bucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """Which files are device-agnostic (`shared`), which may name a device (`rooms`), which are `tests`.
 
-    `rooms` maps a device to the globs of its files, beside a `why`. A file in a room is in no shared layer. `exclude` is not read at all. `guards` are preprocessor
-    macros (globs) whose `#if` makes an include of a device header legitimate.
+    `rooms` maps a device to the globs of its files, beside a `why`; a file in a room is in no shared
+    layer. `exclude` is not read at all. `guards` are preprocessor macros (globs) whose `#if` makes an
+    include of a device header legitimate.
     """
 
     shared: tuple[str, ...]

@@ -60,7 +60,7 @@ class Values:
             first = bisect_left(found, function.body, key=lambda definition: definition.span.start)
             last = bisect_left(found, offset, key=lambda definition: definition.span.start)
             if first < last:
-                return found[first:last]
+                return found[max(first, last - _MAX_VALUES) : last]
         return found
 
     def _evaluate(self, text: str, span: Span) -> list[Value]:

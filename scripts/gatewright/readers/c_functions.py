@@ -13,7 +13,7 @@ from gatewright.readers.blocks import Blocks, Span, split_arguments
 from gatewright.readers.cfamily import Source
 
 _LAMBDA = re.compile(r"(?:\b(\w+)\s*=\s*)?(?<![\w)\]])\[[^\[\]]*\]\s*\(")
-_CALLABLE = re.compile(r"((?:\b\w++\s*+::\s*+)*\b[A-Za-z_]\w*+)\s*+\(")
+_CALLABLE = re.compile(r"((?:\b\w++\s*+::\s*+){0,8}\b[A-Za-z_]\w*+)\s*+\(")
 _MACRO = re.compile(r"[ \t]*+([A-Za-z_]\w*+)\(")
 _TYPE = re.compile(
     r"\b(?:class|struct|union)\b(?:\s+(?:alignas\s*\([^)]*\)|\[\[[^\]]*\]\]|[A-Z_]+\b(?=\s+\w)))*\s+(\w+)"

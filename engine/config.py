@@ -35,6 +35,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     attention_backend: str = "auto"
     seed: int | None = None
     strict_env: bool = False
+    # 0 leaves the choice to torch.
+    num_threads: int = 0
     disable_ops: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -52,6 +54,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
             self,
             platform=platform,
             strict_env=self.strict_env or env.STRICT_ENV.value(),
+            num_threads=self.num_threads or env.NUM_THREADS.value(),
             disable_ops=tuple(dict.fromkeys((*self.disable_ops, *env.DISABLE_OPS.value()))),
         )
 

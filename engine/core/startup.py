@@ -57,7 +57,7 @@ def build(
     """
     env.check(config.strict_env, logger.warning)
     platform = platform or platforms.select(config.platform)
-    platform.set_num_threads(env.NUM_THREADS.value())
+    platform.set_num_threads(config.num_threads)
     family = models.family_of(checkpoint.config)
     shapes = family.attention(checkpoint.config)
     dtype = _dtype(config, platform)

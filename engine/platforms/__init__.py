@@ -14,19 +14,29 @@ def names() -> list[str]:
     return [platform.name for platform in _all()]
 
 
+def find(name: str) -> Platform:
+    """The platform of this name, usable here or not. Raises ConfigError when there is none."""
+    for platform in _all():
+        if platform.name == name:
+            return platform
+    raise ConfigError(f"there is no platform {name!r}; there are {', '.join(names())}")
+
+
 def select(name: str = AUTO) -> Platform:
     """The named platform, or the first that this machine has. Raises ConfigError with the reason otherwise."""
-    found = _all()
-    reasons = {platform.name: platform.unavailable() for platform in found if name in (AUTO, platform.name)}
-    for platform in found:
-        if platform.name in reasons and reasons[platform.name] is None:
+    if name != AUTO:
+        platform = find(name)
+        reason = platform.unavailable()
+        if reason:
+            raise ConfigError(f"platform {name!r} is not usable here: {reason}")
+        return platform
+    reasons = []
+    for platform in _all():
+        reason = platform.unavailable()
+        if reason is None:
             return platform
-    if name == AUTO:
-        listed = "; ".join(f"{platform}: {reason}" for platform, reason in reasons.items())
-        raise ConfigError(f"no platform is usable here: {listed}")
-    if name in reasons:
-        raise ConfigError(f"platform {name!r} is not usable here: {reasons[name]}")
-    raise ConfigError(f"there is no platform {name!r}; there are {', '.join(p.name for p in found)}")
+        reasons.append(f"{platform.name}: {reason}")
+    raise ConfigError(f"no platform is usable here: {'; '.join(reasons)}")
 
 
 def _all() -> list[Platform]:

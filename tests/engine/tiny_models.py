@@ -1,12 +1,19 @@
 """Tiny random models of every family, saved once per process as transformers saves them."""
 
+import json
+import shutil
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 from transformers import Gemma3TextConfig, LlamaConfig, OPTConfig, Qwen3Config
 
 VOCAB = 320
@@ -80,6 +87,34 @@ def folder(family: str) -> str:
     """Where the checkpoint of a family lies."""
     path = Path(tempfile.mkdtemp(prefix=f"tiny-{family}-"))
     model(family).save_pretrained(path)
+    return str(path)
+
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|start|>{{ message.role }}\n{{ message.content }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+SPECIAL_TOKENS = ("<|pad|>", "<|start|>", "<|end|>")
+
+
+def tokenizer(merges: Sequence[tuple[str, str]] = ()) -> Tokenizer:
+    """A byte-level tokenizer: ids 0 to 2 are special, then one per byte, then one per merge."""
+    words = [*SPECIAL_TOKENS, *sorted(ByteLevel.alphabet()), *("".join(pair) for pair in merges)]
+    backend = Tokenizer(BPE(vocab={word: index for index, word in enumerate(words)}, merges=list(merges)))
+    backend.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    backend.decoder = ByteLevelDecoder()
+    backend.add_special_tokens(list(SPECIAL_TOKENS))
+    return backend
+
+
+@cache
+def chat_folder() -> str:
+    """A tiny Llama with a byte-level tokenizer and a chat template beside it."""
+    path = Path(tempfile.mkdtemp(prefix="tiny-chat-"))
+    shutil.copytree(folder("llama"), path, dirs_exist_ok=True)
+    tokenizer().save(str(path / "tokenizer.json"))
+    settings = {"eos_token": "<|end|>", "chat_template": CHAT_TEMPLATE}
+    (path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     return str(path)
 
 

@@ -1,9 +1,13 @@
 """Capabilities of NVIDIA GPUs."""
 
+import torch
+
 from engine.platforms.gpu_kernels.platform import TorchGpuPlatform
 
 
 class CudaPlatform(TorchGpuPlatform):
     name = "cuda"
     rank = 0
-    rocm_build = False
+
+    def toolkit(self) -> str | None:
+        return torch.version.cuda

@@ -8,14 +8,17 @@ from engine.platforms.interface import Platform, Readback
 
 
 class TorchGpuPlatform(Platform):
-    """A GPU behind `torch.cuda`. `rocm_build` tells which vendor's build of torch it needs."""
+    """A GPU behind `torch.cuda`, which both vendors' builds of torch serve."""
 
     device = torch.device("cuda")
     supports_async_sampled_token_readback = True
-    rocm_build: bool
+
+    def toolkit(self) -> str | None:
+        """Version of the vendor's toolkit that torch was built with; None for another build."""
+        raise NotImplementedError
 
     def unavailable(self) -> str | None:
-        if (torch.version.hip is not None) is not self.rocm_build:
+        if self.toolkit() is None:
             return f"torch {torch.__version__} is not built for {self.name}"
         return None if torch.cuda.is_available() else f"torch is built for {self.name} but finds no device"
 

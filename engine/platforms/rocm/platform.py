@@ -1,9 +1,13 @@
 """Capabilities of AMD GPUs."""
 
+import torch
+
 from engine.platforms.gpu_kernels.platform import TorchGpuPlatform
 
 
 class RocmPlatform(TorchGpuPlatform):
     name = "rocm"
     rank = 1
-    rocm_build = True
+
+    def toolkit(self) -> str | None:
+        return torch.version.hip

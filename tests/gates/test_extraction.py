@@ -13,7 +13,6 @@ from gatewright.core import extraction
 from gatewright.core.errors import CannotJudge
 from gatewright.core.facts import Extractor
 from gatewright.core.globs import PathSet
-from gatewright.core.snapshot import DictSnapshot
 from gatewright.core.tree import MAX_BYTES, Tree
 
 

@@ -38,7 +38,13 @@ _READ_ONLY = {
     "LC_ALL": "C",
 }
 
+_EMPTY_TREES = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+
 _REMEDIES = (
+    (b"promisor", "this is a partial clone; fetch what it lacks: git fetch --refetch --no-filter"),
     (b"dubious ownership", "run git as the owner of the repository, or add it to safe.directory as git says"),
     (b"not a git repository", "run gate inside a git repository, or name one with -C"),
     (b"shallow", "fetch the missing history: git fetch --unshallow"),
@@ -133,12 +139,36 @@ class Repository:
         return [out for out, _ in outputs]
 
     def commit_id(self, revision: str) -> str | None:
-        """Full id of the commit that `revision` names or, for an annotated tag, points to."""
+        """Full id of the commit that `revision` names or, for an annotated tag, points to.
+
+        Raises CannotJudge where the name has two meanings: a branch and a tag, or a short id of two objects.
+        """
         if revision.startswith("-"):
             raise CannotJudge(f"{revision!r} is not a revision", "a revision does not begin with '-'")
-        out = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}", ok=(0, 1, 128))
-        ids = out.decode().split()
-        return ids[-1] if ids and len(ids[-1]) in (40, 64) else None
+        arguments = ["rev-parse", "--verify", "--end-of-options", revision + "^{commit}"]
+        child = self._spawn(["-c", "core.warnAmbiguousRefs=true", *arguments])
+        out, err = child.communicate()
+        if b"ambiguous" in err:
+            raise CannotJudge(
+                f"{revision!r} is ambiguous: {err.decode(errors='replace').strip()}",
+                "write refs/heads/... or more digits",
+            )
+        return out.decode().strip() if child.returncode == 0 else None
+
+    def head_id(self) -> str | None:
+        """The commit of HEAD, or None on a branch without one. Raises CannotJudge where it cannot be read."""
+        commit = self.commit_id("HEAD")
+        if commit is None:
+            child = self._spawn(["log", "-1"])
+            _, err = child.communicate()
+            if b"does not have any commits yet" not in err:
+                raise git_failed(["log", "-1", "HEAD"], err)
+        return commit
+
+    @property
+    def empty_tree(self) -> str:
+        """The id of the tree without entries, which git knows without an object."""
+        return _EMPTY_TREES[self.object_format]
 
     def merge_base(self, *commits: str) -> str:
         """The best common ancestor. Raises CannotJudge where there is none, and says why."""
@@ -182,23 +212,18 @@ class Objects:
             raise self._died(object_id) from None
         header = self.child.stdout.readline().split()
         if len(header) != 3:
-            if header[1:] == [b"missing"]:
-                raise CannotJudge(
-                    f"object {object_id} is missing",
-                    "fetch the missing objects: git fetch, or git fsck to see what is damaged",
-                )
-            raise self._died(object_id)
+            raise self._died(object_id, b" ".join(header))
         size = int(header[2])
         data = self.child.stdout.read(size + 1)
         if len(data) != size + 1:
             raise self._died(object_id)
         return data[:-1]
 
-    def _died(self, object_id: str) -> CannotJudge:
+    def _died(self, object_id: str, answer: bytes = b"") -> CannotJudge:
         child, self.child = self.child, None
         assert child is not None
         _, err = child.communicate()
-        return git_failed(["cat-file", "--batch", object_id], err)
+        return git_failed(["cat-file", "--batch", object_id], err + answer)
 
     def close(self) -> None:
         if self.child is not None:

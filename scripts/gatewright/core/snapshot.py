@@ -125,11 +125,13 @@ class _WorkTreeReader:
     def read(self, path: str, entry: Entry) -> bytes:
         try:
             with open(self.root + path, "rb", opener=_no_follow) as file:
-                data = file.read()
+                data = file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
         except OSError as error:
             if entry.id:
                 return self.objects.read(entry.id)
             raise CannotJudge(f"{printable(path)}: {error.strerror}", "make the file readable, or remove it") from None
+        if data is None:
+            raise CannotJudge(f"{printable(path)} is neither file nor link", "remove it, or git checkout it")
         if not entry.id or self.hash(b"blob %d\0" % len(data) + data).hexdigest() == entry.id:
             return data
         return self.objects.read(entry.id)
@@ -139,7 +141,8 @@ class _WorkTreeReader:
 
 
 def _no_follow(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    # A pipe in the file's place must not be waited for.
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def printable(path: str) -> str:
@@ -181,10 +184,22 @@ def _index(repository: Repository, output: bytes) -> tuple[dict[str, Entry], lis
 
 def index_snapshot(repository: Repository) -> Snapshot:
     """What a commit made now would hold. Raises CannotJudge while paths are unmerged."""
-    entries, unmerged = _index(repository, repository.git("ls-files", "-s", "-z", "--full-name", ":/"))
+    # Unlike ls-files, this leaves out what is only intended to be added.
+    arguments = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--ita-invisible-in-index", "--no-abbrev"]
+    fields = records(repository.git(*arguments, repository.empty_tree, "--"))
+    entries: dict[str, Entry] = {}
+    unmerged: list[str] = []
+    for meta in fields:
+        _, mode, _, object_id, status = meta.split(b" ")
+        name = os.fsdecode(next(fields))
+        if status == b"U":
+            unmerged.append(name)
+        else:
+            entries[name] = _entry(mode, object_id)
     if unmerged:
         raise CannotJudge(
-            f"the index holds {len(set(unmerged))} unmerged paths, first {printable(unmerged[0])}", "finish the merge"
+            f"the index holds {len(unmerged)} unmerged paths, first {printable(unmerged[0])}",
+            "finish the merge: git status lists the conflicted paths",
         )
     return ObjectSnapshot(repository, "index", entries)
 

@@ -10,6 +10,7 @@ from gatewright import __version__
 from gatewright.core.errors import CannotJudge, GateError
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab", "rdjson", "junit")
+_INTERRUPTED = 130
 LANES = ("hook", "pr", "main", "schedule")
 
 
@@ -24,8 +25,14 @@ class Gate(click.Group):
             if error.help:
                 click.echo(f"  help: {error.help}", err=True)
             raise SystemExit(error.exit_code) from None
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit):
             raise
+        except (KeyboardInterrupt, click.Abort):
+            raise SystemExit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader of the output is gone; what is left in the buffer must not raise at exit.
+            sys.stdout = None
+            raise SystemExit(CannotJudge.exit_code) from None
         except Exception as error:
             import traceback
 
@@ -63,6 +70,9 @@ def run(folder: Path, /, **options: Any) -> None:
     chosen = [name for name in ("staged", "commit", "merge_with") if options[name]]
     if len(chosen) > 1:
         raise click.UsageError(f"--{chosen[0].replace('_', '-')} and --{chosen[1].replace('_', '-')} name two trees")
+    for other in ("merge_with", "absolute"):
+        if options["base"] and options[other]:
+            raise click.UsageError(f"--base and --{other.replace('_', '-')} do not go together")
     raise SystemExit(judge(folder, Options(**options)))
 
 

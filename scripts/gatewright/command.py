@@ -13,10 +13,9 @@ from gatewright.core.change import Change, change_of_commit, change_of_work_tree
 from gatewright.core.contract import Lane, check_names, load_check
 from gatewright.core.errors import CannotJudge, PolicyError
 from gatewright.core.git import Repository
-from gatewright.core.policy import CORE, load_policy, policy_names
+from gatewright.core.policy import CORE, policy_names
 from gatewright.core.report import Report
 from gatewright.core.runner import run
-from gatewright.core.snapshot import Snapshot, commit_snapshot, work_tree_snapshot
 from gatewright.reporters.terminal import Progress, use_colour, write
 
 
@@ -44,10 +43,14 @@ def judge(folder: Path, options: Options) -> int:
         raise PolicyError(f"there is no check named {unknown[0]!r}", f"the checks are: {', '.join(check_names())}")
     repository = Repository(folder.resolve())
     change = _change(repository, options)
-    if policy_names(change.head) == [CORE]:
+    if not has_policy(change):
         raise PolicyError(
             f"no policy/*.toml in the {change.head.label}: nothing is enforced", "gate init writes a first one"
         )
+    named = {name for s in (change.head, change.base) if s is not None for name in policy_names(s)}
+    absent = [name for name in options.only if name not in named]
+    if absent:
+        raise PolicyError(f"no policy/{absent[0]}.toml in the {change.head.label}", "write it, or name another check")
     cache = open_cache(repository, use=not options.no_cache)
     progress = Progress()
     report = run(
@@ -66,19 +69,13 @@ def _change(repository: Repository, options: Options) -> Change:
 
         return change_of_merge(repository, options.merge_with)
     if options.commit:
-        head = repository.commit_id(options.commit)
-        default = default_branch(commit_snapshot(repository, head)) if head else ""
-        return change_of_commit(repository, options.commit, options.base, default_branch=default)
-    default = default_branch(work_tree_snapshot(repository)) if repository.root else ""
-    return change_of_work_tree(repository, options.base, staged=options.staged, default_branch=default)
+        return change_of_commit(repository, options.commit, options.base)
+    return change_of_work_tree(repository, options.base, staged=options.staged)
 
 
-def default_branch(snapshot: Snapshot) -> str:
-    """What policy/policy.toml says the remote's default branch is, or nothing."""
-    if f"policy/{CORE}.toml" not in snapshot.entries:
-        return ""
-    name: str = load_policy(snapshot, CORE).policy.default_branch
-    return name
+def has_policy(change: Change) -> bool:
+    """Whether one of its trees names a check. A tree that lost its policy is judged by its base's."""
+    return any(policy_names(s) != [CORE] for s in (change.head, change.base) if s is not None)
 
 
 def open_cache(repository: Repository, *, use: bool = True) -> Cache:

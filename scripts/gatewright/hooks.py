@@ -1,6 +1,8 @@
 """Git hooks: what a push or a receive hands over is judged as one, whatever lies in the work tree."""
 
 import os
+import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -8,20 +10,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gatewright.command import Options, default_branch, open_cache, publish
-from gatewright.core.change import (
-    Change,
-    RefUpdate,
-    change_of_commit,
-    changes_of_push,
-    parse_pre_push,
-    parse_pre_receive,
-)
+from gatewright.command import Options, has_policy, open_cache, publish
+from gatewright.core.change import Change, change_of_commit
 from gatewright.core.errors import CannotJudge, PolicyError
 from gatewright.core.git import Repository
-from gatewright.core.policy import CORE, policy_names
+from gatewright.core.push import changes_of_push, parse_pre_push, parse_pre_receive
 from gatewright.core.runner import run
-from gatewright.core.snapshot import commit_snapshot
 
 
 def run_pre_push(folder: Path, remote: str, url: str, lines: bytes, then: str) -> int:
@@ -30,7 +24,7 @@ def run_pre_push(folder: Path, remote: str, url: str, lines: bytes, then: str) -
     repository = Repository(folder.resolve(), in_hook=True)
     updates = parse_pre_push(lines)
     if updates:
-        changes = changes_of_push(repository, updates, remote, default_branch=_default_branch(repository, updates))
+        changes = changes_of_push(repository, updates, remote)
     else:
         changes = _change_of_head(repository)
     return _judge(repository, changes, started) or _then(then, [remote, url], lines)
@@ -41,19 +35,18 @@ def run_pre_receive(folder: Path, lines: bytes, then: str) -> int:
     started = time.perf_counter()
     repository = Repository(folder.resolve(), in_hook=True)
     updates = parse_pre_receive(lines)
-    default = _default_branch(repository, updates)
-    changes = changes_of_push(repository, updates, default_branch=default, receiving=True)
+    if not updates:
+        raise CannotJudge(
+            "no refs on standard input: an earlier hook has read them",
+            "call gate first, and let it hand on what it read: gate hook pre-receive --then PROGRAM",
+        )
+    changes = changes_of_push(repository, updates, receiving=True)
     return _judge(repository, changes, started) or _then(then, [], lines)
-
-
-def _default_branch(repository: Repository, updates: Sequence[RefUpdate]) -> str:
-    tips = [tip for update in updates if update.new.strip("0") and (tip := repository.commit_id(update.new))]
-    return default_branch(commit_snapshot(repository, tips[0])) if tips else ""
 
 
 def _change_of_head(repository: Repository) -> list[Change]:
     """No line came: nothing is pushed, or a hook before this one has read the input. HEAD stands in."""
-    if repository.commit_id("HEAD") is None:
+    if repository.head_id() is None:
         return []
     change = change_of_commit(repository, "HEAD")
     change.notes.append("no refs on standard input (nothing to push, or an earlier hook read them): HEAD is judged")
@@ -63,7 +56,7 @@ def _change_of_head(repository: Repository) -> list[Change]:
 def _judge(repository: Repository, changes: Sequence[Change], started: float) -> int:
     if not changes:
         return 0
-    ruled = [change for change in changes if _has_policy(change)]
+    ruled = [change for change in changes if has_policy(change)]
     if not ruled:
         print(f"gate: no policy/ in {changes[0].head.label}: nothing to judge")
         return 0
@@ -73,10 +66,6 @@ def _judge(repository: Repository, changes: Sequence[Change], started: float) ->
     report.seconds = time.perf_counter() - started
     publish(report, Options())
     return report.exit_code
-
-
-def _has_policy(change: Change) -> bool:
-    return any(policy_names(s) != [CORE] for s in (change.head, change.base) if s is not None)
 
 
 def _then(program: str, arguments: Sequence[str], lines: bytes) -> int:
@@ -91,8 +80,13 @@ def _then(program: str, arguments: Sequence[str], lines: bytes) -> int:
 
 
 def _script(hook: str) -> str:
-    command = Path(sys.argv[0]).resolve()
-    return f'#!/bin/sh\ngate="{command}"; [ -x "$gate" ] || gate=gate\nexec "$gate" hook {hook} "$@"\n'
+    command = shlex.quote(os.fspath(Path(sys.argv[0]).resolve()))
+    return f'#!/bin/sh\ngate={command}; [ -x "$gate" ] || gate=gate\nexec "$gate" hook {hook} "$@"\n'
+
+
+def _calls_gate(script: str, hook: str) -> bool:
+    """A comment that names the call is none."""
+    return re.search(rf'^[^#\n]*\bgate"?[ \t]+hook[ \t]+{hook}\b', script, re.MULTILINE) is not None
 
 
 def install_hook(folder: Path, hook: str) -> str:
@@ -103,7 +97,7 @@ def install_hook(folder: Path, hook: str) -> str:
     call = f"gate hook {hook}"
     setting = repository.configuration("core.hooksPath")
     if path.exists():
-        if call.split(" ", 1)[1] in path.read_text(encoding="utf-8", errors="replace"):
+        if _calls_gate(path.read_text(encoding="utf-8", errors="replace"), hook):
             _executable(path)
             return f"already installed: {path}"
         raise PolicyError(

@@ -61,7 +61,7 @@ CHECK = PolicyCheck()
 def judge_policies(tree: Tree, policies: Policies, exemptions: Mapping[str, Sequence[Exemption]]) -> Judgement:
     """The findings about patterns, unread files and the form of exemptions."""
     judgement = Judgement()
-    globs = [(file.path, key, glob) for file in policies.files.values() for key, glob in policy_globs(file)]
+    globs = [(file.path, key, glob) for file in policies.judged.values() for key, glob in policy_globs(file)]
     for path, key, glob in globs:
         matches = compile_globs((glob,)).fullmatch
         if not any(matches(candidate) for candidate in tree.snapshot.entries):
@@ -100,7 +100,7 @@ def judge_policies(tree: Tree, policies: Policies, exemptions: Mapping[str, Sequ
                 statement=exemption.reason,
             )
         )
-    for file in policies.files.values():
+    for file in policies.judged.values():
         for allow in file.allow:
             fault = fault_of(Exemption(0, 0, allow.rule, allow.owner, allow.reason), policies)
             if fault:
@@ -111,9 +111,9 @@ def judge_policies(tree: Tree, policies: Policies, exemptions: Mapping[str, Sequ
                         rule="policy/exemption-malformed", path=file.path, message=message, help=help, token=allow.rule
                     )
                 )
-    count = sum(map(len, exemptions.values())) + sum(len(file.allow) for file in policies.files.values())
+    count = sum(map(len, exemptions.values())) + sum(len(file.allow) for file in policies.judged.values())
     judgement.examined = {
-        "policy/loosened": len(policies.files),
+        "policy/loosened": len(policies.judged),
         "policy/empty-glob": len(globs),
         "policy/unread": len(tree.unread),
         "policy/exemption-malformed": count,
@@ -141,10 +141,14 @@ def apply_exemptions(
     findings: Sequence[Finding], policies: Policies, exemptions: Mapping[str, Sequence[Exemption]]
 ) -> tuple[list[Finding], list[Exempted]]:
     """Split findings into those that stand and those that are exempted; an exemption of nothing is a finding."""
-    by_line = {
-        (path, e.covers, e.rule): e for path, found in exemptions.items() for e in found if not fault_of(e, policies)
-    }
-    entries = [(file.path, allow) for file in policies.files.values() for allow in file.allow]
+    comments = [
+        (path, e)
+        for path, found in exemptions.items()
+        for e in found
+        if not fault_of(e, policies) and e.rule.partition("/")[0] in policies.judged
+    ]
+    by_line = {(path, e.covers, e.rule): e for path, e in comments}
+    entries = [(file.path, allow) for file in policies.judged.values() for allow in file.allow]
     entries = [(path, a) for path, a in entries if not fault_of(Exemption(0, 0, a.rule, a.owner, a.reason), policies)]
     standing: list[Finding] = []
     exempted: list[Exempted] = []
@@ -168,9 +172,7 @@ def apply_exemptions(
             exempted.append(Exempted(finding=finding, owner=entry[1].owner, reason=entry[1].reason, path=entry[0]))
         else:
             standing.append(finding)
-    for (path, _, rule), exemption in by_line.items():
-        if id(exemption) not in used:
-            standing.append(_unused(path, rule, exemption.reason, exemption.line))
+    standing += [_unused(path, e.rule, e.reason, e.line) for path, e in comments if id(e) not in used]
     standing += [_unused(path, allow.rule, allow.reason, 0) for path, allow in entries if id(allow) not in used]
     return standing, exempted
 

@@ -13,6 +13,19 @@ NAME = "gatewright-facts.sqlite3"
 LIMIT_BYTES = 64 * 1024 * 1024
 _BUSY_SECONDS = 1.0
 _CHUNK = 500
+_OUT_OF_REACH = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_AUTH,
+    }
+)
 
 
 def _seal(key: bytes, blob: str, data: bytes) -> bytes:
@@ -36,24 +49,19 @@ class Cache:
 
     def _open(self, path: Path, *, again: bool = True) -> None:
         try:
-            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-            connection.execute(
+            self._opened = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self._opened.execute(
                 "CREATE TABLE IF NOT EXISTS facts"
                 " (key BLOB, blob TEXT, data BLOB, PRIMARY KEY (key, blob)) WITHOUT ROWID"
             )
-            self._opened = connection
-        except sqlite3.OperationalError as error:
-            self._bypass(str(error))
-        except sqlite3.DatabaseError as error:
-            if again and self._remove(path):
-                self.notes.append(f"facts cache rebuilt: {error}")
+        except sqlite3.Error as error:
+            self._damaged(error)
+            if again and self.path is not None:
                 self._open(path, again=False)
-            else:
-                self._bypass(str(error))
 
     def _bypass(self, reason: str) -> None:
         self.close()
-        self.notes.append(f"facts cache not used: {reason} ({self.path})")
+        self.notes = [f"facts cache not used: {reason} ({self.path})"]
         self.path = None
 
     @staticmethod
@@ -66,12 +74,15 @@ class Cache:
         return True
 
     def _damaged(self, error: Exception) -> None:
-        """A file that is locked or read-only is left alone; one that is damaged is removed and made anew."""
+        """A file that is locked or out of reach is left alone; one that is damaged is removed and made anew, once."""
         self.close()
-        if isinstance(error, sqlite3.OperationalError | OSError) or self.path is None or not self._remove(self.path):
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if self.path is None:
+            return
+        if code in _OUT_OF_REACH or isinstance(error, OSError) or self.notes or not self._remove(self.path):
             self._bypass(str(error))
         else:
-            self.notes.append(f"facts cache rebuilt: {error}")
+            self.notes = [f"facts cache rebuilt: {error}"]
 
     def get(self, key: bytes, blobs: Sequence[str]) -> dict[str, bytes]:
         """The known facts among `blobs`."""
@@ -85,10 +96,9 @@ class Cache:
                 marks = ",".join("?" * len(chunk))
                 query = f"SELECT blob, data FROM facts WHERE key = ? AND blob IN ({marks})"
                 for blob, sealed in connection.execute(query, (key, *chunk)):
-                    data = bytes(sealed)[8:]
-                    if _seal(key, blob, data) == sealed:
-                        known[blob] = data
-        except (sqlite3.Error, TypeError, ValueError) as error:
+                    if isinstance(sealed, bytes) and _seal(key, blob, sealed[8:]) == sealed:
+                        known[blob] = sealed[8:]
+        except sqlite3.Error as error:
             self._damaged(error)
         return known
 

@@ -38,13 +38,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return (self.path, self.line, self.column, self.rule, self.token)
 
 
-def subtract(head: Iterable[Finding], base: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+def subtract(
+    head: Iterable[Finding], base: Iterable[Finding], *, moves: bool = True
+) -> tuple[list[Finding], list[Finding]]:
     """Split the head's findings into (new, inherited).
 
-    First match on (rule, path, token, statement), then what is left on the same without the path,
-    so a moved site is not new. Multiplicity counts: a second equal site on a page is new.
+    First match on (rule, path, token, statement), then (`moves`) what is left on the same without
+    the path, so a moved site is not new. Multiplicity counts: a second equal site on a page is new.
     """
-    base = list(base)
+    head, base = sorted(head, key=lambda f: f.order), list(base)
     sizes = {(f.rule, f.path, f.token): f.measure for f in base if f.measure is not None}
     exact = Counter((f.path, f.site) for f in base if f.measure is None)
     new: list[Finding] = []
@@ -61,8 +63,9 @@ def subtract(head: Iterable[Finding], base: Iterable[Finding]) -> tuple[list[Fin
         else:
             left.append(finding)
     moved: Counter[tuple[str, str, str]] = Counter()
-    for (_, site), count in exact.items():
-        moved[site] += count
+    if moves:
+        for (_, site), count in exact.items():
+            moved[site] += count
     for finding in left:
         if moved[finding.site]:
             moved[finding.site] -= 1

@@ -10,6 +10,7 @@ def translate(pattern: str) -> str:
     """A regular expression for one glob, to be used with `fullmatch` on a '/'-separated path."""
     out: list[str] = []
     i, depth = 0, 0
+    braces = _balanced(pattern)
     while i < len(pattern):
         char = pattern[i]
         if pattern.startswith("**/", i):
@@ -24,7 +25,7 @@ def translate(pattern: str) -> str:
             out.append("[^/]*")
         elif char == "?":
             out.append("[^/]")
-        elif char == "{":
+        elif char == "{" and braces:
             out.append("(?:")
             depth += 1
         elif char == "}" and depth:
@@ -36,6 +37,16 @@ def translate(pattern: str) -> str:
             out.append(re.escape(char))
         i += 1
     return "".join(out)
+
+
+def _balanced(pattern: str) -> bool:
+    """Whether each brace has its partner; where one has none, all stand for themselves."""
+    depth = 0
+    for char in pattern:
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ def change_of_merge(repository: Repository, ref: str) -> Change:
     """HEAD merged with `ref`, relative to `ref`: what it would receive. Conflicts keep HEAD's files.
 
     The objects of the merge go to a temporary folder that lives as long as the change. Configured
-    merge drivers are not run: they may be programs of the judged tree.
+    merge drivers are not run, as they may be programs of the judged tree: git's own stands in.
     """
     ours, theirs = repository.commit_id("HEAD"), repository.commit_id(ref)
     if ours is None or theirs is None:
@@ -57,4 +57,6 @@ def _with_scratch_objects(repository: Repository) -> tuple[Repository, "tempfile
 
 def _without_drivers(repository: Repository) -> list[str]:
     names = repository.git("config", "--name-only", "-z", "--get-regexp", r"^merge\..*\.driver$", ok=(0, 1))
-    return [argument for name in records(names) for argument in ("-c", os.fsdecode(name) + "=false")]
+    return [
+        argument for name in records(names) for argument in ("-c", os.fsdecode(name) + "=git merge-file -q %A %O %B")
+    ]

@@ -14,6 +14,7 @@ from gatewright.core.finding import Finding, subtract
 from gatewright.core.globs import PathSet
 from gatewright.core.policy import (
     CORE,
+    FOLDER,
     Policies,
     PolicyFile,
     load_base_policies,
@@ -55,7 +56,7 @@ class Side:
     @cached_property
     def exemptions(self) -> dict[str, list[Exemption]]:
         """Exemptions of the files that some check looks at."""
-        extractors = [e for file in self.policies.files.values() for e in _extractors(file)]
+        extractors = [e for file in self.policies.judged.values() for e in _extractors(file)]
         self.tree.prefetch([*extractors, *EXEMPTIONS])
         seen = {path for e in extractors for path in self.tree.select(e.paths)}
         return {path: found for e in EXEMPTIONS for path, found in self.tree.facts(e).items() if path in seen}
@@ -63,7 +64,7 @@ class Side:
     @cached_property
     def judgements(self) -> dict[str, Judgement]:
         exemptions = self.exemptions
-        judged = {n: f.check.judge(self.tree, f.policy) for n, f in self.policies.files.items() if n != CORE}
+        judged = {n: f.check.judge(self.tree, f.policy) for n, f in self.policies.judged.items() if n != CORE}
         judged[CORE] = judge_policies(self.tree, self.policies, exemptions)
         return judged
 
@@ -104,8 +105,11 @@ def run(
         for snapshot in filter(None, (change.head, base)):
             trees.setdefault(snapshot.label, Tree(snapshot, cache, progress))
         outcome = _judge_change(change, trees, absolute=absolute, only=only)
-        for name, file in outcome.policies.files.items():
-            rules.update({rule.id: (rule, name) for rule in file.check.rules if lane in rule.lanes})
+        for name in outcome.policies.reported:
+            own = outcome.policies.files[name].check.rules
+            rules.update({rule.id: (rule, name) for rule in own if lane in rule.lanes})
+        if len(changes) > 1 and outcome.new:
+            report.notes.append(f"{change.head.label}: {len(outcome.new)} new findings")
         examined.update(outcome.examined)
         report.notes = list(dict.fromkeys([*report.notes, *change.notes, *outcome.notes]))
         report.new = list(dict.fromkeys([*report.new, *outcome.new]))
@@ -117,11 +121,11 @@ def run(
     _sort_out(report, rules)
     relative = bool(report.base)
     for name in dict.fromkeys(name for _, name in rules.values()):
-        own = [rule for rule, owner in rules.values() if owner == name]
-        verdicts = [_verdict(rule, report, examined[rule.id], relative=relative) for rule in own]
+        of_check = [rule for rule, owner in rules.values() if owner == name]
+        verdicts = [_verdict(rule, report, examined[rule.id], relative=relative) for rule in of_check]
         report.checks.append(CheckReport(name=name, rules=verdicts))
-    report.notes += cache.notes
     cache.trim()
+    report.notes += cache.notes
     return report
 
 
@@ -158,54 +162,45 @@ class _Outcome:
 
 
 def _judge_change(change: Change, trees: Mapping[str, Tree], *, absolute: bool, only: Sequence[str]) -> _Outcome:
-    head = Side(trees[change.head.label], _only(load_policies(change.head), only))
+    head = Side(trees[change.head.label], load_policies(change.head, only))
     outcome = _Outcome(head)
     conflicts = [_conflict(path) for path in change.conflicts]
     if change.base is None or absolute:
         outcome.new = [*head.findings, *conflicts]
         return outcome
     base_tree = trees[change.base.label]
-    policies = _only(load_base_policies(change.base), only)
+    policies = load_base_policies(change.base, only)
     outcome.notes += [f"the base's policy {n} is not readable today: {why}" for n, why in policies.unreadable.items()]
     new, outcome.inherited = subtract(head.findings, Side(base_tree, head.policies).findings)
     extra = _under_base_policy(head, base_tree, policies)
     outcome.new = [*_moved_in(new, head, base_tree), *(f for f in extra if f not in new), *conflicts]
-    for file in head.policies.files.values():
+    for file in head.policies.judged.values():
         judged = file.check.judge_change(change, file.policy)
         outcome.new += judged.findings
         outcome.examined.update(judged.examined)
     return outcome
 
 
-def _only(policies: Policies, names: Sequence[str]) -> Policies:
-    if names:
-        policies.files = {n: f for n, f in policies.files.items() if n in names or n == CORE}
-    return policies
-
-
 def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[Finding]:
     """New findings under the base's policy, and a finding for each policy that lets go of some."""
-    removed = {
-        n: f for n, f in policies.files.items() if n not in head.policies.files and n not in head.policies.core.removed
-    }
-    changed = {
-        name: file
-        for name, file in policies.files.items()
-        if name in head.policies.files and file.raw != head.policies.files[name].raw
-    }
+    now, excused = head.policies.files, head.policies.core.removed
+    removed = {name: file for name, file in policies.judged.items() if name not in now and name not in excused}
+    changed = {name: file for name, file in policies.judged.items() if name in now and file.raw != now[name].raw}
+    unread = [name for name in policies.unreadable if name not in now and name not in excused]
     if not changed and not removed:
-        return []
+        return [_removed(name, []) for name in unread]
     files = dict(head.policies.files)
     files |= removed | {name: with_ordinary(file, files[name]) for name, file in changed.items()}
-    under = Policies(files)
+    under = Policies(files, only=head.policies.only)
     strict = Side(head.tree, under)
     new, _ = subtract(strict.findings, Side(base_tree, under).findings)
-    lost, _ = subtract(strict.findings, head.findings)
-    extra: list[Finding] = []
+    # Both are of one tree, where nothing moves: an equal site elsewhere makes up for none.
+    lost, _ = subtract(strict.findings, head.findings, moves=False)
+    extra = [_removed(name, []) for name in unread]
     for name, file in (changed | removed).items():
         gone = [f for f in lost if f.rule.partition("/")[0] == name and f.rule != "policy/exemption-unused"]
         if name in removed:
-            extra.append(_removed(name, file, gone))
+            extra.append(_removed(name, gone))
         elif gone:
             where = unexplained(file, head.policies.files[name])
             if not where:
@@ -215,10 +210,10 @@ def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[
     return extra
 
 
-def _removed(name: str, file: PolicyFile, gone: Sequence[Finding]) -> Finding:
+def _removed(name: str, gone: Sequence[Finding]) -> Finding:
     return Finding(
         rule="policy/loosened",
-        path=file.path,
+        path=f"{FOLDER}{name}.toml",
         message=f"the policy of {name} is deleted, and with it {len(gone)} findings that the base's policy has here",
         help=f'restore it, or say why in policy/policy.toml: [removed] {name} = "..."',
         token=name,

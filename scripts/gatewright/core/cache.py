@@ -96,7 +96,8 @@ class Cache:
                 marks = ",".join("?" * len(chunk))
                 query = f"SELECT blob, data FROM facts WHERE key = ? AND blob IN ({marks})"
                 for blob, sealed in connection.execute(query, (key, *chunk)):
-                    if isinstance(sealed, bytes) and _seal(key, blob, sealed[8:]) == sealed:
+                    # A damaged row may hold values of any type.
+                    if isinstance(blob, str) and isinstance(sealed, bytes) and _seal(key, blob, sealed[8:]) == sealed:
                         known[blob] = sealed[8:]
         except sqlite3.Error as error:
             self._damaged(error)

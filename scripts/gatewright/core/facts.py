@@ -18,7 +18,7 @@ class Extractor(msgspec.Struct, frozen=True, kw_only=True):
     `function` is "package.module:name" of `(data: bytes, options) -> list[fact]`, where a fact is
     a msgspec struct of type `fact`. It is imported only where there is something to extract. An
     empty list is the common answer and costs nothing to store. `options` is what the policy says
-    that shapes the facts: plain data, part of the cache key.
+    that shapes the facts: plain, hashable data, part of the cache key.
     """
 
     name: str
@@ -33,9 +33,14 @@ class Extractor(msgspec.Struct, frozen=True, kw_only=True):
 
     def key(self) -> bytes:
         """Names the function from bytes to facts: its code, its options, the interpreter."""
-        module = self.function.partition(":")[0]
-        parts = (self.name, code_digest(module), repr(sorted_data(self.options)), python_minor())
-        return blake2b("\0".join(parts).encode(), digest_size=16).digest()
+        return _key(self.name, self.function, self.options)
+
+
+@cache
+def _key(name: str, function: str, options: Any) -> bytes:
+    module = function.partition(":")[0]
+    parts = (name, code_digest(module), repr(sorted_data(options)), python_minor())
+    return blake2b("\0".join(parts).encode(), digest_size=16).digest()
 
 
 def sorted_data(options: Any) -> Any:

@@ -27,8 +27,8 @@ class Tree:
         self.paths: list[str] = snapshot.files
         self.unread: dict[str, str] = {}
         self._cache = cache or Cache(None)
-        self._facts: dict[bytes, dict[str, list[Any]]] = {}
-        self._counts: dict[bytes, int] = {}
+        self._facts: dict[Extractor, dict[str, list[Any]]] = {}
+        self._counts: dict[Extractor, int] = {}
         self._contents: dict[str, str] = {}
         self._selected: dict[PathSet, list[str]] = {}
 
@@ -40,12 +40,12 @@ class Tree:
     def facts(self, extractor: Extractor) -> dict[str, list[Any]]:
         """The non-empty facts by path, in path order."""
         self.prefetch([extractor])
-        return self._facts[extractor.key()]
+        return self._facts[extractor]
 
     def examined(self, extractor: Extractor) -> int:
         """How many files the extractor was run on."""
         self.prefetch([extractor])
-        return self._counts[extractor.key()]
+        return self._counts[extractor]
 
     def select(self, paths: PathSet) -> list[str]:
         """The tree's files in a path set, in order."""
@@ -55,7 +55,7 @@ class Tree:
 
     def prefetch(self, extractors: Iterable[Extractor]) -> None:
         """Take the facts of several extractors, reading each file that must be read once."""
-        wanted = [e for e in extractors if e.key() not in self._facts]
+        wanted = [e for e in extractors if e not in self._facts]
         if not wanted:
             return
         selected = [self.select(e.paths) for e in wanted]
@@ -125,8 +125,8 @@ class Tree:
             count += 1
             if data != _EMPTY:
                 facts[path] = decoder.decode(data)
-        self._facts[extractor.key()] = facts
-        self._counts[extractor.key()] = count
+        self._facts[extractor] = facts
+        self._counts[extractor] = count
 
 
 def read_and_extract(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gatewright.checks._env_policy import Code, Policy
 from gatewright.checks._env_resolution import Resolution, resolve
 from gatewright.checks.env_doc import reading
+from gatewright.core.facts import Extractor
 from gatewright.core.tree import Tree
 from gatewright.extractors.env_python import extract
 from gatewright.extractors.env_read import EnvFacts, Options
@@ -25,12 +26,17 @@ def resolved(**files: str) -> Resolution:
 
 def names(**files: str) -> list[str]:
     result = resolved(**files)
-    assert not result.unresolved, result.unresolved
+    assert not untold(result), result.unresolved
     return sorted({use.name for use in result.uses})
 
 
+def untold(result: Resolution) -> list[tuple[str, str]]:
+    """Names that cannot be told, functions that nothing calls left out."""
+    return [(site.text, site.pattern) for site in result.unresolved if not site.reason.startswith("no call of")]
+
+
 def failures(**files: str) -> list[tuple[str, str]]:
-    return [(site.text, site.pattern) for site in resolved(**files).unresolved]
+    return untold(resolved(**files))
 
 
 def defaults(**files: str) -> list[tuple[str, str | None]]:
@@ -261,6 +267,31 @@ def test_defaults_of_direct_reads(read: str, expected: str | None) -> None:
 )
 def test_names_that_cannot_be_told_are_reported_with_what_is_known(source: str, expected: tuple[str, str]) -> None:
     assert failures(m="import os\n" + source) == [expected]
+
+
+def test_a_wrapper_that_nothing_calls_fails_closed() -> None:
+    source = "import os\ndef flag(n): return os.getenv(f'ENG_{n}')\ndef outer(m): return flag(m)\n"
+    (site,) = resolved(m=source).unresolved
+    assert (site.line, site.text, site.pattern, site.reason) == (3, "m", "ENG_*", "no call of outer is in sight")
+    assert resolved(m=source + "outer('A')\n").unresolved == []
+
+
+def test_a_wrapper_that_is_called_without_a_name_reads_nothing() -> None:
+    source = "import os\ndef flag(key, env=None): return os.getenv(env) if env else key\nflag(1)\nflag(1, 'ENG_A')\n"
+    assert names(m=source) == ["ENG_A"]
+
+
+def test_calls_that_only_share_a_parameter_with_a_wrapper_are_not_followed() -> None:
+    lib = "import os\ndef flag(n, kind):\n    use(kind)\n    return os.getenv(n)\nflag('ENG_A', 'x')\n"
+    asked: list[str] = []
+    tree = Tree.of({"lib.py": lib, "use.py": "def use(kind): return other(kind)\ndef other(kind): pass\n"})
+
+    def source(options: Options) -> list[Extractor]:
+        asked.extend(options.names)
+        return reading(POLICY, options)
+
+    assert [use.name for use in resolve(tree, source).uses] == ["ENG_A"]
+    assert asked == ["flag"]
 
 
 def test_values_passed_through_a_wrapper_are_not_the_wrapper_itself() -> None:

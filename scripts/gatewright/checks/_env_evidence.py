@@ -8,8 +8,7 @@ import msgspec
 from gatewright.checks._env_policy import Policy
 from gatewright.checks._env_resolution import Resolution, Use
 from gatewright.core.finding import Finding
-from gatewright.extractors.env_documented import DocumentedName, PageFacts
-from gatewright.extractors.env_file import EnvLine
+from gatewright.extractors.env_documented import DocumentedName, EnvLine, PageFacts
 from gatewright.extractors.env_read import Value
 
 POLICY = "policy/env-doc.toml"

@@ -23,12 +23,9 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
 def notes(evidence: Evidence) -> list[str]:
     """What was seen and is no finding, one sentence each."""
     computed = {row.name for _, row, _, said in pages.compared_defaults(evidence) if said is None}
-    uncalled = sorted({wrapper.function for wrapper in evidence.resolution.uncalled})
     said = []
     if evidence.foreign:
         said.append(f"env-doc: {len(evidence.foreign)} names outside the project's prefixes are read")
     if computed:
         said.append(f"env-doc: cannot compare the computed defaults of {', '.join(sorted(computed))}")
-    if uncalled:
-        said.append(f"env-doc: no call is in sight of the functions that read a name: {', '.join(uncalled)}")
     return said

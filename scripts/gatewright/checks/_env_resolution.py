@@ -4,11 +4,11 @@ Wrappers and constants are known only after a pass, and name what the next pass 
 pass asks for new names only, so it ends when a pass brings none.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 import msgspec
 
-from gatewright.checks._env_modules import Modules
+from gatewright.checks._env_modules import Modules, bare_name
 from gatewright.core.facts import Extractor
 from gatewright.core.tree import Tree
 from gatewright.extractors.env_read import Call, Entry, EnvFacts, Options, Parameter, Read, Value
@@ -54,8 +54,12 @@ class Wrapper(msgspec.Struct, frozen=True):
     path: str
     function: str
     parameter: Parameter
-    pattern: str = ""
-    default: Value | None = None
+    pattern: str
+    default: Value | None
+    # Where the parameter is read or handed on.
+    line: int
+    column: int
+    statement: str
 
 
 class Resolution(msgspec.Struct):
@@ -65,8 +69,6 @@ class Resolution(msgspec.Struct):
     unresolved: list[Unresolved] = []
     entries: list[tuple[str, Entry]] = []
     unparsed: dict[str, str] = {}
-    # Wrappers that no call in sight uses.
-    uncalled: list[Wrapper] = []
 
 
 def resolve(tree: Tree, source: Source) -> Resolution:
@@ -81,7 +83,7 @@ def resolve(tree: Tree, source: Source) -> Resolution:
             for path, facts in tree.facts(extractor).items():
                 files.add(path, facts)
         names |= wanted
-        solver = _Solver(files)
+        solver = _Solver(files, names)
         solver.run()
         wanted = solver.wanted - names
         if not wanted:
@@ -110,10 +112,12 @@ class _Files:
 
 
 class _Solver:
-    """One attempt with the facts so far; `wanted` are the bare names that would tell more."""
+    """One attempt with the facts so far; `asked` are the bare names of all passes, `wanted` those that
+    would tell more."""
 
-    def __init__(self, files: _Files) -> None:
+    def __init__(self, files: _Files, asked: Container[str]) -> None:
         self.files = files
+        self.asked = asked
         self.modules = files.modules
         self.wanted: set[str] = set()
         self.uses: dict[Use, None] = {}
@@ -139,10 +143,13 @@ class _Solver:
         for found in self.wrappers.values():
             self.wanted |= {part for wrapper in found for part in wrapper.function.split(".")[-2:]}
             self.wanted |= {name for w in found for name in self.modules.derived(w.path, w.function)}
-        self.wanted |= {function.rpartition(".")[2] for _, function, _ in self.environments}
-        self.wanted |= self.modules.wanted
+        self.wanted |= {bare_name(function) for _, function, _ in self.environments}
+        self.wanted = {name for name in self.wanted | self.modules.wanted if name.isidentifier()}
 
     def resolution(self) -> Resolution:
+        for wrapper in (w for found in self.wrappers.values() for w in found if w not in self.called):
+            text, reason = wrapper.parameter.keyword or wrapper.function, f"no call of {wrapper.function} is in sight"
+            self._fail(wrapper.path, wrapper, text, wrapper.pattern or "*", reason)
         return Resolution(
             uses=sorted(self.uses, key=lambda use: (use.path, use.line, use.column, use.name)),
             unresolved=sorted(self.unresolved, key=lambda site: (site.path, site.line, site.column, site.pattern)),
@@ -150,7 +157,6 @@ class _Solver:
                 (path, entry) for (path, _), entry in sorted(self.files.entries.items(), key=lambda item: item[0])
             ],
             unparsed=dict(sorted(self.files.unparsed.items())),
-            uncalled=[w for found in self.wrappers.values() for w in found if w not in self.called],
         )
 
     def _is_environment(self, path: str, parameter: Parameter) -> bool:
@@ -173,6 +179,8 @@ class _Solver:
         """The wrappers that a call may reach."""
         if call.callee.startswith("?."):
             yield from self._unknown_receiver(call)
+            return
+        if bare_name(call.callee) not in self.asked:
             return
         for target, function in self.modules.lookup(path, call.callee, self.wrappers.keys()):
             yield from list(self.wrappers[target, function])
@@ -212,7 +220,8 @@ class _Solver:
         elif value.parameter is not None and len(value.pattern) <= MAX_PATTERN and value.pattern.count("*") <= 1:
             key = (path, value.parameter.function)
             found = self.wrappers.setdefault(key, {})
-            found[Wrapper(path, value.parameter.function, value.parameter, value.pattern, default)] = None
+            place = (site.line, site.column, site.statement)
+            found[Wrapper(path, value.parameter.function, value.parameter, value.pattern, default, *place)] = None
         elif value.reference:
             self._constant(path, site, value, default)
         else:
@@ -230,7 +239,7 @@ class _Solver:
             reason = f"{value.text} is no constant of the judged files"
         self._fail(path, site, value.text, "*", reason)
 
-    def _fail(self, path: str, site: Read | Call, text: str, pattern: str, reason: str) -> None:
+    def _fail(self, path: str, site: Read | Call | Wrapper, text: str, pattern: str, reason: str) -> None:
         failure = Unresolved(path, site.line, site.column, text, pattern, reason, site.statement)
         self.unresolved[failure] = None
 
@@ -243,7 +252,7 @@ def _filled(pattern: str, value: Value) -> Value:
 
 
 def _argument(call: Call, parameter: Parameter) -> Value | None:
-    """What a call hands to a parameter; None when it gives nothing and there is no default."""
+    """What a call hands to a parameter; None when it gives nothing and there is no default but None."""
     if parameter.index == -1:
         return Value(call.target, literal=call.target) if call.target else Value(call.statement, pattern="*")
     for argument in call.arguments:
@@ -254,6 +263,6 @@ def _argument(call: Call, parameter: Parameter) -> Value | None:
         return positional[parameter.index]
     if call.starred:
         return Value("*" + parameter.keyword, pattern="*")
-    if parameter.default is None:
+    if parameter.default in (None, "None"):
         return None
     return Value(parameter.default, literal=parameter.literal)

@@ -11,10 +11,16 @@ from gatewright.core.facts import Extractor
 from gatewright.core.finding import Finding
 from gatewright.core.globs import PathSet
 from gatewright.core.tree import Tree
-from gatewright.extractors.env_documented import DocumentedName, PageFacts, PageOptions
-from gatewright.extractors.env_file import EnvLine
+from gatewright.extractors.env_documented import (
+    DocumentedName,
+    EnvLine,
+    Mentions,
+    PageFacts,
+    PageOptions,
+    Region,
+    RegionOptions,
+)
 from gatewright.extractors.env_read import EnvFacts, Options
-from gatewright.extractors.env_text import Mentions, Region, RegionOptions
 
 
 class EnvDoc(Check[Policy]):

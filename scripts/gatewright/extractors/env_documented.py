@@ -1,4 +1,4 @@
-"""The facts of a documentation page, apart from the code that takes them: a warm run needs only these."""
+"""The facts of pages, .env files and source text, apart from the code that takes them: a warm run needs only these."""
 
 import msgspec
 
@@ -32,3 +32,33 @@ class PageFacts(msgspec.Struct, frozen=True, array_like=True):
     header: tuple[str, ...] = ()
     unclosed: tuple[int, ...] = ()
     texts: tuple[str, ...] = ()
+
+
+class EnvLine(msgspec.Struct, frozen=True, array_like=True):
+    """One variable of the file, or one line that is none of the four forms (`problem` says why)."""
+
+    line: int
+    name: str
+    value: str = ""
+    problem: str = ""
+    statement: str = ""
+
+
+class Mentions(msgspec.Struct, frozen=True, array_like=True):
+    """The distinct words of a file that are written like environment variables."""
+
+    names: tuple[str, ...]
+
+
+class RegionOptions(msgspec.Struct, frozen=True):
+    """The two lines between which a page includes a source file; both empty: all of it."""
+
+    begin: str = ""
+    end: str = ""
+
+
+class Region(msgspec.Struct, frozen=True, array_like=True):
+    """Lines of a source file, exclusive of the markers; both 0 when a marker is missing."""
+
+    first: int = 0
+    last: int = 0

@@ -2,7 +2,7 @@
 
 import re
 
-import msgspec
+from gatewright.extractors.env_documented import EnvLine
 
 NEWLINE = re.compile(r"\r\n|\r|\n")
 # A comment that begins with an assignment is a variable shown with its default.
@@ -10,16 +10,6 @@ ASSIGNMENT = re.compile(r"\s*(?:#\s*)?(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*
 SECOND = re.compile(r"(?:^|[\s#;])([A-Z][A-Z0-9_]{2,})=")
 NAME_LIKE = re.compile(r"\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=|\s*[^#\s]")
 QUOTED = re.compile(r"""\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')\s*(?:#.*)?""")
-
-
-class EnvLine(msgspec.Struct, frozen=True, array_like=True):
-    """One variable of the file, or one line that is none of the four forms (`problem` says why)."""
-
-    line: int
-    name: str
-    value: str = ""
-    problem: str = ""
-    statement: str = ""
 
 
 def extract(data: bytes, options: object = None) -> list[EnvLine]:

@@ -2,36 +2,16 @@
 
 import re
 
-import msgspec
+from gatewright.extractors.env_documented import Mentions, Region, RegionOptions
 
 NEWLINE = re.compile(r"\r\n|\r|\n")
 NAME = re.compile(rb"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*_[A-Z0-9_]*(?![A-Za-z0-9_])")
-
-
-class Mentions(msgspec.Struct, frozen=True, array_like=True):
-    """The distinct words of a file that are written like environment variables."""
-
-    names: tuple[str, ...]
 
 
 def mentions(data: bytes, options: object = None) -> list[Mentions]:
     """The mentions of one file; an empty list when there are none."""
     names = sorted({name.decode() for name in NAME.findall(data)})
     return [Mentions(tuple(names))] if names else []
-
-
-class RegionOptions(msgspec.Struct, frozen=True):
-    """The two lines between which a page includes a source file; both empty: all of it."""
-
-    begin: str = ""
-    end: str = ""
-
-
-class Region(msgspec.Struct, frozen=True, array_like=True):
-    """Lines of a source file, exclusive of the markers; both 0 when a marker is missing."""
-
-    first: int = 0
-    last: int = 0
 
 
 def region(data: bytes, options: RegionOptions) -> list[Region]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -46,7 +47,7 @@ def subtract(
     First match on (rule, path, token, statement), then (`moves`) what is left on the same without
     the path, so a moved site is not new. Multiplicity counts: a second equal site on a page is new.
     """
-    head, base = sorted(head, key=lambda f: f.order), list(base)
+    head, base = sorted(head, key=_total_order), list(base)
     sizes = {(f.rule, f.path, f.token): f.measure for f in base if f.measure is not None}
     exact = Counter((f.path, f.site) for f in base if f.measure is None)
     new: list[Finding] = []
@@ -72,4 +73,8 @@ def subtract(
             inherited.append(finding)
         else:
             new.append(finding)
-    return sorted(new, key=lambda f: f.order), sorted(inherited, key=lambda f: f.order)
+    return sorted(new, key=_total_order), sorted(inherited, key=_total_order)
+
+
+def _total_order(finding: Finding) -> tuple[Any, ...]:
+    return (*finding.order, finding.statement, finding.message)

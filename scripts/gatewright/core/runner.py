@@ -171,7 +171,7 @@ def _judge_change(change: Change, trees: Mapping[str, Tree], *, absolute: bool, 
     base_tree = trees[change.base.label]
     policies = load_base_policies(change.base, only)
     outcome.notes += [f"the base's policy {n} is not readable today: {why}" for n, why in policies.unreadable.items()]
-    new, outcome.inherited = subtract(head.findings, Side(base_tree, head.policies).findings)
+    new, outcome.inherited = subtract(head.findings, _base_findings(base_tree, head.policies, policies))
     extra = _under_base_policy(head, base_tree, policies)
     outcome.new = [*_moved_in(new, head, base_tree), *(f for f in extra if f not in new), *conflicts]
     for file in head.policies.judged.values():
@@ -179,6 +179,18 @@ def _judge_change(change: Change, trees: Mapping[str, Tree], *, absolute: bool, 
         outcome.new += judged.findings
         outcome.examined.update(judged.examined)
     return outcome
+
+
+def _base_findings(tree: Tree, head: Policies, base: Policies) -> list[Finding]:
+    """What the base already had: its tree under the head's policies, its policy files as they were.
+
+    A defect of a policy file that the change edits would otherwise be found in the base's tree too.
+    """
+    findings = Side(tree, head).findings
+    if all(name in base.files and base.files[name].raw == file.raw for name, file in head.files.items()):
+        return findings
+    own = [finding for finding in Side(tree, base).findings if finding.path.startswith(FOLDER)]
+    return [*(finding for finding in findings if not finding.path.startswith(FOLDER)), *own]
 
 
 def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[Finding]:

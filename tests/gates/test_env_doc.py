@@ -265,6 +265,16 @@ def test_ed_16_tests_and_vendored_trees_need_no_row_and_shipped_helpers_do() -> 
     assert found(files) == ["undocumented engine/testing/rig.py:2 ENG_RIG"]
 
 
+def test_a_read_outside_the_shipped_source_has_the_site_it_would_have_inside() -> None:
+    files = {PAGE: page(), "m.py": reads("ENG_A"), "tests/t.py": reads("ENG_B", "CI"), "tools/u.rs": "x"}
+    policy = parse_policy(CHECK, tomllib.loads(POLICY), "p").policy
+    tree = Tree.of(files)
+    (outside,) = CHECK.outside(tree, policy, tree.paths)
+    (inside,) = [f for f in judge(files | {"n.py": files["tests/t.py"]}).findings if f.path == "n.py"]
+    assert outside.path == "tests/t.py" and outside.site == inside.site
+    assert CHECK.outside(tree, policy, ["m.py"]) == []
+
+
 def test_foreign_names_are_counted_not_reported() -> None:
     judgement = judge({PAGE: page("`ENG_A` | unset | x"), "m.py": reads("PATH", "HOME", "ENG_A")})
     assert judgement.findings == [] and any("2 names outside" in note for note in judgement.notes)
@@ -313,7 +323,40 @@ def test_defaults_that_differ(cell: str, default: str, said: str) -> None:
 def test_a_computed_default_cannot_be_compared_and_is_no_finding() -> None:
     judgement = judge({PAGE: page("`ENG_A` | `f()` | x"), "m.py": code("f()")})
     assert judgement.findings == []
-    assert judgement.notes == ["env-doc: cannot compare the computed defaults of ENG_A"]
+    assert judgement.notes == ["env-doc: cannot compare the defaults of ENG_A"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "source", "verdict"),
+    [
+        ("`80`", "port = os.getenv('ENG_A')\nport = 80 if port is None else port", "cannot compare"),
+        ("`80`", "if not os.getenv('ENG_A'):\n    port = 80", "cannot compare"),
+        ("`80`", "try:\n    port = os.environ['ENG_A']\nexcept KeyError:\n    port = 80", "cannot compare"),
+        ("`80`", "if 'ENG_A' in os.environ:\n    port = os.environ['ENG_A']", "cannot compare"),
+        ("`0`", "on = os.getenv('ENG_A') == '1'", "agree"),
+        ("off", "on = os.getenv('ENG_A', '') == '1'", "agree"),
+        ("`1`", "on = os.getenv('ENG_A', '0') == '1'", "differ"),
+        ("unset", "on = bool(os.getenv('ENG_A'))", "agree"),
+        ("`80`", "port = os.getenv('ENG_A')\nuse(port)", "differ"),
+        ("`80`", "use(os.environ['ENG_A'])", "differ"),
+        (
+            "`5`",
+            "def num(name, default=0):\n    v = os.getenv(name)\n    return int(v or default)\nnum('ENG_A', 5)",
+            "agree",
+        ),
+        (
+            "`0`",
+            "def num(name, default=0):\n    v = os.getenv(name)\n    return int(v or default)\nnum('ENG_A', 5)",
+            "differ",
+        ),
+        ("off", "def on(name):\n    return os.getenv(name) == '1'\non('ENG_A')", "agree"),
+        ("`7`", "def on(name):\n    return os.getenv(name) == '1'\non('ENG_A')", "cannot compare"),
+    ],
+)
+def test_what_unset_means_where_the_code_looks_at_the_value(cell: str, source: str, verdict: str) -> None:
+    judgement = judge({PAGE: page(f"`ENG_A` | {cell} | x"), "m.py": f"import os\n{source}\n"})
+    got = "differ" if judgement.findings else "cannot compare" if judgement.notes else "agree"
+    assert got == verdict
 
 
 def test_each_different_default_of_the_code_is_compared() -> None:

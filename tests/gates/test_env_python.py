@@ -71,6 +71,8 @@ def test_ed_01_every_read_form_with_its_place() -> None:
         "import os\nget = os.environ.get\nget('ENG_A')",
         "import os\nos.environ.copy()['ENG_A']",
         "import os\ndict(os.environ).get('ENG_A')",
+        "import os\nfrom collections import ChainMap\nChainMap({}, os.environ)['ENG_A']",
+        "import os\nfrom types import MappingProxyType as M\nM(os.environ).get('ENG_A')",
         "import os\nenv = {**os.environ, 'X': '1'}\nenv['ENG_A']",
         "import os\ndef f(env=None):\n    env = os.environ if env is None else env\n    return env.get('ENG_A')",
         "import os\ndef f(env=os.environ):\n    return env['ENG_A']",
@@ -386,6 +388,10 @@ def test_the_environment_reaches_functions_of_other_files() -> None:
 )
 def test_declared_blind_spots(source: str) -> None:
     assert names(m=source) == []
+
+
+def test_declared_blind_spot_of_an_alias_made_in_another_file() -> None:
+    assert names(lib="import os\nENV = os.environ", m="from lib import ENV\nENV['ENG_A']") == []
 
 
 @pytest.mark.parametrize(

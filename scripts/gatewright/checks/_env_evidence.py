@@ -71,6 +71,21 @@ def literal(value: Value | None) -> str | None:
     return "" if value is None else value.literal
 
 
+def agreement(page: str, code: str | None, *, tested: bool) -> bool | None:
+    """Whether a documented default is the code's; None where it cannot be told.
+
+    Where the code looks at the value (`tested`), unset means to it what it makes of it: all that is
+    false is then one, and what the page says beyond that cannot be compared.
+    """
+    if code is None:
+        return None
+    if normal(page) == normal(code):
+        return True
+    if tested and not normal(code):
+        return True if normal(page) == normal("0") else None
+    return False
+
+
 def normal(text: str) -> str:
     """Equal for equal values: `"1"`, 1, 1.0, true and on are one value; unset and none another."""
     text = text.strip()

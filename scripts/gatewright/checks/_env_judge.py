@@ -22,10 +22,10 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
 
 def notes(evidence: Evidence) -> list[str]:
     """What was seen and is no finding, one sentence each."""
-    computed = {row.name for _, row, _, said in pages.compared_defaults(evidence) if said is None}
+    computed = {row.name for _, row, _, agrees in pages.compared_defaults(evidence) if agrees is None}
     said = []
     if evidence.foreign:
         said.append(f"env-doc: {len(evidence.foreign)} names outside the project's prefixes are read")
     if computed:
-        said.append(f"env-doc: cannot compare the computed defaults of {', '.join(sorted(computed))}")
+        said.append(f"env-doc: cannot compare the defaults of {', '.join(sorted(computed))}")
     return said

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from gatewright.checks._env_evidence import POLICY, Evidence, literal, near, normal
+from gatewright.checks._env_evidence import POLICY, Evidence, agreement, literal, near, normal
 from gatewright.checks._env_policy import Policy
 from gatewright.checks._env_resolution import Use
 from gatewright.core.finding import Finding
@@ -65,38 +65,39 @@ def duplicate(evidence: Evidence) -> Iterator[Finding]:
 
 
 def default(evidence: Evidence) -> Iterator[Finding]:
-    for path, row, use, said in compared_defaults(evidence):
-        if said is None or normal(said) == normal(row.default or ""):
+    for path, row, use, agrees in compared_defaults(evidence):
+        if agrees is not False:
             continue
+        said = literal(use.default) or "unset"
         yield Finding(
             rule="env-doc/default",
             path=path,
             line=row.line,
             column=1,
-            message=f"the page gives {row.name} the default {row.default or 'unset'}, the code {said or 'unset'} "
+            message=f"the page gives {row.name} the default {row.default or 'unset'}, the code {said} "
             f"({use.path}:{use.line})",
-            help=f"write `{said or 'unset'}` in the Default column, or change the code",
+            help=f"write `{said}` in the Default column, or change the code",
             token=row.name,
             statement=normal(said),
         )
 
 
-def compared_defaults(evidence: Evidence) -> Iterator[tuple[str, DocumentedName, Use, str | None]]:
-    """Each documented default with each different default of the code; None: it is computed.
+def compared_defaults(evidence: Evidence) -> Iterator[tuple[str, DocumentedName, Use, bool | None]]:
+    """Each documented default with each different default of the code, and whether they agree.
 
-    Reads that give no default ("in", a subscript) say nothing where another read gives one.
+    None: it cannot be told. Reads that give no default say nothing where another read gives one.
     """
     for path, row in evidence.rows:
         uses = evidence.uses.get(row.name)
         if row.removed or row.default is None or not uses:
             continue
-        given = [use for use in uses if use.default is not None] or uses[:1]
+        tested = any(use.tested for use in uses)
         seen: set[str | None] = set()
-        for use in given:
+        for use in [use for use in uses if use.default is not None] or uses[:1]:
             said = literal(use.default)
             if said not in seen:
                 seen.add(said)
-                yield path, row, use, said
+                yield path, row, use, agreement(row.default, said, tested=tested)
 
 
 def removed(evidence: Evidence) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ Source = Callable[[Options], Sequence[Extractor]]
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A variable that is read at a place. `default` is the code's fallback there."""
+    """A variable that is read at a place. `default` is the code's fallback there; `tested` as in `Read`."""
 
     path: str
     line: int
@@ -31,6 +31,7 @@ class Use(msgspec.Struct, frozen=True):
     statement: str
     default: Value | None = None
     entry: str = ""
+    tested: bool = False
 
 
 class Unresolved(msgspec.Struct, frozen=True):
@@ -56,6 +57,7 @@ class Wrapper(msgspec.Struct, frozen=True):
     parameter: Parameter
     pattern: str
     default: Value | None
+    tested: bool
     # Where the parameter is read or handed on.
     line: int
     column: int
@@ -134,7 +136,7 @@ class _Solver:
             for path, reads in self.files.reads.items():
                 for read in reads:
                     if read.mapping is None or self._is_environment(path, read.mapping):
-                        self._name(path, read, read.name, read.default)
+                        self._name(path, read, read.name, read.default, tested=read.tested)
             for path, calls in self.files.calls.items():
                 for call in calls:
                     self._environment_arguments(path, call)
@@ -207,31 +209,33 @@ class _Solver:
         default = wrapper.default
         if default is not None and default.parameter is not None and default.parameter.function == wrapper.function:
             default = _argument(call, default.parameter)
-        self._name(path, call, value, default)
+        self._name(path, call, value, default, tested=wrapper.tested)
 
-    def _name(self, path: str, site: Read | Call, value: Value, default: Value | None) -> None:
+    def _name(self, path: str, site: Read | Call, value: Value, default: Value | None, *, tested: bool) -> None:
         """Note a read of the variable that `value` names: a use, a wrapper, or a failure."""
         form = site.form if isinstance(site, Read) else "wrapper"
         if default is not None and default.literal is None and default.text == "None":
             default = None
         if value.literal is not None:
-            use = Use(path, site.line, site.column, value.literal, form, site.statement, default, site.entry)
-            self.uses[use] = None
+            where = (path, site.line, site.column)
+            self.uses[Use(*where, value.literal, form, site.statement, default, site.entry, tested)] = None
         elif value.parameter is not None and len(value.pattern) <= MAX_PATTERN and value.pattern.count("*") <= 1:
             key = (path, value.parameter.function)
             found = self.wrappers.setdefault(key, {})
             place = (site.line, site.column, site.statement)
-            found[Wrapper(path, value.parameter.function, value.parameter, value.pattern, default, *place)] = None
+            found[Wrapper(path, value.parameter.function, value.parameter, value.pattern, default, tested, *place)] = (
+                None
+            )
         elif value.reference:
-            self._constant(path, site, value, default)
+            self._constant(path, site, value, default, tested=tested)
         else:
             self._fail(path, site, value.text, value.pattern or "*", "its name is put together at run time")
 
-    def _constant(self, path: str, site: Read | Call, value: Value, default: Value | None) -> None:
+    def _constant(self, path: str, site: Read | Call, value: Value, default: Value | None, *, tested: bool) -> None:
         texts = self.modules.constants(path, value.reference)
         if texts and all(text is not None for text in texts):
             for text in texts:
-                self._name(path, site, Value(value.text, literal=text), default)
+                self._name(path, site, Value(value.text, literal=text), default, tested=tested)
             return
         if texts:
             reason = f"{value.text} is not one text for good"

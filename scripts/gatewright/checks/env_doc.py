@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from gatewright.checks._env_evidence import POLICY, Evidence
 from gatewright.checks._env_judge import findings, notes
-from gatewright.checks._env_policy import Include, Policy
+from gatewright.checks._env_policy import Code, Include, Policy
 from gatewright.checks._env_resolution import Resolution, resolve
 from gatewright.core.contract import Check, Judgement, Rule
 from gatewright.core.facts import Extractor
@@ -22,12 +24,30 @@ from gatewright.extractors.env_documented import (
 )
 from gatewright.extractors.env_read import EnvFacts, Options
 
+C_SUFFIXES = (
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cxx",
+    ".cu",
+    ".cuh",
+    ".h",
+    ".hh",
+    ".hpp",
+    ".hxx",
+    ".hip",
+    ".inl",
+    ".ipp",
+    ".m",
+    ".mm",
+)
+
 
 class EnvDoc(Check[Policy]):
     name = "env-doc"
     summary = "every environment variable that the code reads is documented, and every documented one is read"
     policy = Policy
-    ordinary = ("internal",)
+    ordinary = ("internal", "dynamic")
     globs = ("code.python", "code.cfamily", "code.rust", "env_files")
     rules = (
         Rule("env-doc/undocumented", "each variable that the code reads is documented or internal", empty_ok=True),
@@ -69,6 +89,18 @@ class EnvDoc(Check[Policy]):
             page_problems=problems,
         )
         return Judgement(list(findings(evidence)), _examined(evidence), notes(evidence))
+
+    def outside(self, tree: Tree, policy: Policy, paths: Sequence[str]) -> list[Finding]:
+        scanned = {path for extractor in reading(policy, Options()) for path in tree.select(extractor.paths)}
+        elsewhere = [path for path in paths if path not in scanned]
+        code = Code(
+            python=tuple(path for path in elsewhere if path.endswith(".py")),
+            cfamily=tuple(path for path in elsewhere if policy.code.cfamily and path.endswith(C_SUFFIXES)),
+            rust=tuple(path for path in elsewhere if path.endswith(".rs")),
+            exclude=(),
+        )
+        judged = self.judge(tree, msgspec.structs.replace(policy, code=code))
+        return [finding for finding in judged.findings if finding.rule == "env-doc/undocumented"]
 
 
 def reading(policy: Policy, options: Options) -> list[Extractor]:

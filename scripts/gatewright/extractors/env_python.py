@@ -1,8 +1,8 @@
 """Reads of the process environment in Python source, by `ast`.
 
-Blind spots, each pinned by a test: a function that returns `os.environ`, an environment stored in an
-attribute that no constructor parameter fills, iteration over all of the environment, `exec`,
-settings libraries that derive names from field names.
+Blind spots, each pinned by a test: a function that returns `os.environ`, an alias of it made in
+another file, an environment stored in an attribute that no constructor parameter fills, iteration
+over all of the environment, `exec`, settings libraries that derive names from field names.
 """
 
 import ast

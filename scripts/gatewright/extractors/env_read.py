@@ -56,7 +56,8 @@ class Read(msgspec.Struct, frozen=True, array_like=True):
     `form` says how it is written: subscript, get, getenv, in, pop, setdefault, var (Rust) ...
     `default` is the fallback in the code, None when there is none. `entry` is the key of the
     registry entry that the read stands in. `mapping` is set when the mapping is a parameter: it is
-    a read only if some caller passes the environment there.
+    a read only if some caller passes the environment there. `tested`: the code looks at the value and
+    then decides what an unset variable means, so no default at the read does not mean none at all.
     """
 
     line: int
@@ -67,6 +68,7 @@ class Read(msgspec.Struct, frozen=True, array_like=True):
     default: Value | None = None
     entry: str = ""
     mapping: Parameter | None = None
+    tested: bool = False
 
 
 class Argument(msgspec.Struct, frozen=True, array_like=True):

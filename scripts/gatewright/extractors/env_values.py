@@ -17,6 +17,11 @@ ENVIRON = frozenset({"os.environ", "os.environb"})
 MAX_DEPTH = 24
 MAX_CHOICES = 256
 
+# What gives its arguments back, or a mapping that reads like them.
+COPIES = frozenset(
+    {":dict", ":str", "collections.ChainMap", "types.MappingProxyType", "copy.copy", "copy.deepcopy", "typing.cast"}
+)
+
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
@@ -151,10 +156,10 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Values:
             Value("", pattern=clean(_format_pattern(v.literal))) if v.literal is not None else UNKNOWN
             for v in evaluate(function.value, scope, depth)
         )
-    if isinstance(function, ast.Name) and function.id in ("dict", "str") and len(node.args) >= 1:
-        return evaluate(node.args[0], scope, depth)
+    made = [value.reference for value in evaluate(function, scope, depth)]
+    if COPIES.intersection(made):
+        return _limited(evaluate(argument, scope, depth) for argument in node.args) or (UNKNOWN,)
     # The attributes of an instance are looked up in its class; results of functions have none.
-    made = (value.reference for value in evaluate(function, scope, depth))
     return tuple(Value("", reference=f"{reference}()") if reference else UNKNOWN for reference in made)
 
 

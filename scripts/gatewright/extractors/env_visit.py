@@ -6,8 +6,9 @@ import sys
 
 import msgspec
 
-from gatewright.extractors.env_read import Argument, Call, Entry, Parameter, Read
+from gatewright.extractors.env_read import Argument, Call, Entry, Parameter, Read, Value
 from gatewright.extractors.env_scope import UNKNOWN, Values
+from gatewright.extractors.env_tested import tested_expressions, tested_names
 from gatewright.extractors.env_values import ENVIRON, clean, evaluate, source_text
 from gatewright.extractors.env_walk import ScopeVisitor, bare
 from gatewright.readers.python import Source
@@ -16,6 +17,8 @@ METHODS = frozenset({"get", "pop", "setdefault"})
 GETTERS = {"os.getenv": "getenv", "os.getenvb": "getenv"} | {
     f"{mapping}.{method}": method for mapping in ENVIRON for method in (*METHODS, "__getitem__", "__contains__")
 }
+# Names of the parameter that a wrapper falls back to.
+DEFAULTS = ("default", "default_value", "fallback")
 # Builtins that call what they are given; others, such as isinstance, only look at it.
 CALLING = frozenset({":map", ":filter"})
 
@@ -30,10 +33,16 @@ class ReadVisitor(ScopeVisitor):
         self.source = source
         self.entry = ""
         self.fallback: dict[ast.expr, ast.expr] = {}
+        self.tested: set[ast.expr] = set()
+        self.tested_in: dict[int, frozenset[str]] = {}
         self.reads: list[Read] = []
         self.calls: list[Call] = []
         self.entries: dict[str, tuple[Entry, ast.expr]] = {}
         self.statements: dict[int, str] = {}
+
+    def visit(self, node: ast.AST) -> None:
+        self.tested.update(tested_expressions(node))
+        super().visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -85,9 +94,11 @@ class ReadVisitor(ScopeVisitor):
         callees = evaluate(node.func, self.scope)
         getter = next((GETTERS[value.reference] for value in callees if value.reference in GETTERS), "")
         if getter:
+            self._note_test(node, target)
             self._read(node, argument(node, 0, "key"), getter, argument(node, 1, "default"))
         else:
             if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS and node.args:
+                self._note_test(node, target)
                 self._mapping_read(node, node.func.value, node.args[0], node.func.attr, argument(node, 1, "default"))
             self._call(node, callees, target)
         for keyword in node.keywords:
@@ -120,7 +131,28 @@ class ReadVisitor(ScopeVisitor):
         line, column, statement = self._place(node)
         values = self._described(name) if name is not None else (UNKNOWN,)
         given = None if default is None or _is_none(default) else self._described(default)[0]
-        self.reads += [Read(line, column, form, v, statement, given, self.entry, mapping) for v in values]
+        tested = form == "in" or node in self.tested
+        for value in values:
+            shown = given or self._parameter_default(value)
+            self.reads.append(Read(line, column, form, value, statement, shown, self.entry, mapping, tested))
+
+    def _parameter_default(self, name: Value) -> Value | None:
+        """In a wrapper that gives no default at the read, its parameter of that meaning."""
+        for word in DEFAULTS if name.parameter is not None else ():
+            for value in evaluate(ast.Name(word), self.scope):
+                if value.parameter and name.parameter and value.parameter.function == name.parameter.function:
+                    return msgspec.structs.replace(value, text=word)
+        return None
+
+    def _note_test(self, node: ast.Call, target: str) -> None:
+        """A value that is assigned to a variable which its function tests is tested."""
+        if not target:
+            return
+        key = id(self.body)
+        if key not in self.tested_in:
+            self.tested_in[key] = tested_names(self.body)
+        if target in self.tested_in[key]:
+            self.tested.add(node)
 
     def _call(self, node: ast.Call, callees: Values, target: str) -> None:
         references = [value.reference for value in callees if value.reference]

@@ -17,12 +17,14 @@ class ScopeVisitor(ast.NodeVisitor):
         self.scope = Scope("", None, File())
         self.owner = ""
         self.target = ""
+        self.body: list[ast.stmt] = []
         self.base_references: list[str] = []
         self.bases: list[Base] = []
         self.defines: list[str] = []
 
     def walk(self, tree: ast.Module) -> None:
         """Visit a whole file."""
+        self.body = tree.body
         collect(tree.body, self.scope)
         for node in tree.body:
             self._declare_classes(node, "")
@@ -50,7 +52,7 @@ class ScopeVisitor(ast.NodeVisitor):
     def _function(self, node: Function | ast.Lambda, name: str) -> None:
         for part in (*node.args.defaults, *filter(None, node.args.kw_defaults), *getattr(node, "decorator_list", ())):
             self.visit(part)
-        outer, owner = self.scope, self.owner
+        outer, owner, body = self.scope, self.owner, self.body
         self.scope = outer.child(name)
         self.owner = self.target = ""
         if name in self.names:
@@ -59,10 +61,11 @@ class ScopeVisitor(ast.NodeVisitor):
         if isinstance(node, ast.Lambda):
             self.visit(node.body)
         else:
+            self.body = node.body
             collect(node.body, self.scope)
             for statement in node.body:
                 self.visit(statement)
-        self.scope, self.owner = outer, owner
+        self.scope, self.owner, self.body = outer, owner, body
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for part in (*node.bases, *(keyword.value for keyword in node.keywords), *node.decorator_list):

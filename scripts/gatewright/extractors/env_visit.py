@@ -40,9 +40,11 @@ class ReadVisitor(ScopeVisitor):
         self.entries: dict[str, tuple[Entry, ast.expr]] = {}
         self.statements: dict[int, str] = {}
 
-    def visit(self, node: ast.AST) -> None:
+    def _testing(self, node: ast.AST) -> None:
         self.tested.update(tested_expressions(node))
-        super().visit(node)
+        self.generic_visit(node)
+
+    visit_If = visit_While = visit_IfExp = visit_Assert = visit_UnaryOp = visit_Try = _testing
 
     def visit_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -82,12 +84,12 @@ class ReadVisitor(ScopeVisitor):
                     case _:
                         self._mapping_read(node, right, left, "in")
             left = right
-        self.generic_visit(node)
+        self._testing(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         if isinstance(node.op, ast.Or):
             self.fallback[node.values[0]] = node.values[1]
-        self.generic_visit(node)
+        self._testing(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         target, self.target = self.target, ""
@@ -104,7 +106,7 @@ class ReadVisitor(ScopeVisitor):
         for keyword in node.keywords:
             if keyword.arg == "envvar" and isinstance(keyword.value, ast.Constant | ast.Name):
                 self._read(node, keyword.value, "envvar", argument(node, -1, "default"))
-        self.generic_visit(node)
+        self._testing(node)
 
     def _mapping_read(
         self, node: ast.expr, mapping: ast.expr, name: ast.expr, form: str, default: ast.expr | None = None

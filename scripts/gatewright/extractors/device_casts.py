@@ -18,7 +18,8 @@ _LEAD = re.compile(r"(?:\b(?:const|volatile|enum|class|typename)\b\s*+)*+(?:::\s
 _NAMED_CAST = re.compile(r"\b\w*?_cast\s*<\s*\Z")
 _NAMED_CAST_END = re.compile(r"\s*(?:const\b\s*)?&{0,2}\s*>\s*\(")
 _C_STYLE_END = re.compile(r"\s*(?:const\b\s*)?\)\s*(?=[\w(~+!:{-]|[*&]\w)")
-_VARIABLE = re.compile(r"\s+(\w+)\s*(?:(?P<literal>=\s*\{?|\()\s*|(?P<brace>\{))")
+# On one line: a macro's body is followed by code that is none of it.
+_VARIABLE = re.compile(r"[ \t]+(\w+)\s*(?:(?P<literal>=\s*\{?|\()\s*|(?P<brace>\{))")
 _OPENED = re.compile(r"\s*[({]")
 _ELABORATED = re.compile(r"(?:enum|class)\b")
 _FUNCTION_POINTER = re.compile(r"\s*\(\s*\*\s*\w*\s*\)\s*\(")
@@ -64,7 +65,7 @@ _TYPES = frozenset(
 _WORD_OPERATORS = frozenset(
     {"and", "or", "xor", "not", "bitand", "bitor", "compl", "sizeof", "alignof", "co_await", "new"}
 )
-_CLOSING = {"(": ")", "{": "}"}
+_BRACKETS = {"(": re.compile(r"[()]"), "{": re.compile(r"[{}]")}
 
 
 class Cast(NamedTuple):
@@ -135,22 +136,18 @@ def _is_cast_in_c(before: str, code: str, operand: int) -> bool:
 
 def _bracketed(code: str, opening: int) -> str:
     """What the bracket at `opening` encloses, on one line; cut where it is longer than `_REACH`."""
-    close, depth = _CLOSING[code[opening]], 0
-    end = min(len(code), opening + _REACH)
-    for position in range(opening, end):
-        if code[position] == code[opening]:
-            depth += 1
-        elif code[position] == close:
-            depth -= 1
-            if not depth:
-                end = position
-                break
+    depth, end = 0, min(len(code), opening + _REACH)
+    for bracket in _BRACKETS[code[opening]].finditer(code, opening, end):
+        depth += 1 if bracket[0] == code[opening] else -1
+        if not depth:
+            end = bracket.start()
+            break
     return " ".join(code[opening + 1 : end].split())
 
 
 def _unary(code: str, start: int) -> str:
     """The operand of a prefix operator: a bracketed expression, or a name or number with its signs."""
-    if code[start : start + 1] in _CLOSING:
+    if code[start : start + 1] in _BRACKETS:
         return _bracketed(code, start)
     match = _UNARY.match(code, start, start + _REACH)
     return match[0] if match else ""

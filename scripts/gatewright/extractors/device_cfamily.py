@@ -5,7 +5,7 @@ parameter; an identifier split by a line continuation; a device type filled thro
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -65,7 +65,7 @@ _HIDDEN = re.compile(
 def extract(data: bytes, options: Vocabulary) -> list[Site]:
     """Sites of one file in source order."""
     plan = _plan(options)
-    if not any(needle in data for needle in plan.needles) and not (plan.literals and _HIDDEN.search(data)):
+    if not plan.concerns(data):
         return []
     file = _File(Source(data), options)
     found = [*file.names(plan), *file.casts(plan.casts), *file.strings(), *file.conditionals(), *file.includes()]
@@ -73,23 +73,32 @@ def extract(data: bytes, options: Vocabulary) -> list[Site]:
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """What a vocabulary asks of a file: bytes that every site holds, and where names may stand."""
+    """What a vocabulary asks of a file."""
 
-    needles: list[bytes]
+    # Bytes that every site holds one of, each with the pattern of its use at the start of a word.
+    needles: list[tuple[bytes, re.Pattern[bytes]]]
+    # Where in live code a name of the vocabulary may stand.
     names: re.Pattern[str] | None
     # Words of qualified names, each matched from one component of a chain to another.
     runs: list[tuple[SiteKind, re.Pattern[str], str]]
     casts: Words
     literals: bool
 
+    def concerns(self, data: bytes) -> bool:
+        for needle, pattern in self.needles:
+            if needle in data and pattern.search(data):
+                return True
+        return self.literals and _HIDDEN.search(data) is not None
+
 
 @lru_cache(maxsize=16)
 def _plan(vocabulary: Vocabulary) -> _Plan:
-    names = _fixed_parts(vocabulary, _NAME_KINDS)
-    texts = _fixed_parts(vocabulary, _TEXT_KINDS) | {max(room.split("*"), key=len) for room in vocabulary.rooms}
+    names = _beginnings(word for kind in _NAME_KINDS for word, _ in _words(vocabulary, kind))
+    texts = _beginnings(word for kind in _TEXT_KINDS for word, _ in _words(vocabulary, kind))
+    needles = _shortest({*names, *texts, *_beginnings(vocabulary.rooms)})
     return _Plan(
-        [part.encode() for part in _shortest(names | texts)],
-        re.compile("[A-Za-z_]" if "" in names else "|".join(map(re.escape, _shortest(names)))) if names else None,
+        [(text.encode(), re.compile(_at_word_start(text, whole).encode())) for text, whole in needles],
+        re.compile("|".join(_at_word_start(text, whole) for text, whole in _shortest(names))) if names else None,
         [
             (kind, re.compile(rf"(?:^|(?<=::)){'[^:]*'.join(map(re.escape, word.split('*')))}(?=::|$)"), bucket)
             for kind in _CHAIN_KINDS
@@ -107,18 +116,27 @@ def _words(vocabulary: Vocabulary, kind: WordKind) -> Iterator[tuple[str, str]]:
             yield from ((word, entry.bucket) for word in entry.words if kind in _TEXT_KINDS or "." not in word)
 
 
-def _fixed_parts(vocabulary: Vocabulary, kinds: tuple[WordKind, ...]) -> set[str]:
-    """Of each word: the longest part of its last name that is no `*`."""
-    return {max(word.rpartition("::")[2].split("*"), key=len) for kind in kinds for word, _ in _words(vocabulary, kind)}
+def _beginnings(words: Iterable[str]) -> set[tuple[str, bool]]:
+    """Of each word's last name: its text before a `*`, which begins a word; else its longest text, and False."""
+    found = set()
+    for word in words:
+        first, *rest = word.rpartition("::")[2].split("*")
+        found.add((first, True) if first else (max(rest, key=len, default=""), False))
+    return found
 
 
-def _shortest(parts: set[str]) -> list[str]:
-    """Those parts that hold no other one: where one of the rest is found, one of these is."""
-    kept: list[str] = []
-    for part in sorted(parts, key=lambda part: (len(part), part)):
-        if not any(other in part for other in kept):
-            kept.append(part)
+def _shortest(parts: set[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Those parts that are found wherever one of the rest is."""
+    kept: list[tuple[str, bool]] = []
+    for part, starts in sorted(parts, key=lambda item: (len(item[0]), item)):
+        if not any((starts and part.startswith(other)) if anchored else other in part for other, anchored in kept):
+            kept.append((part, starts))
     return kept
+
+
+def _at_word_start(text: str, starts: bool) -> str:
+    # The literal comes first, so that the engine can search for it.
+    return re.escape(text) + (rf"(?<![A-Za-z0-9_]{re.escape(text)})" if starts else "")
 
 
 Found = tuple[int, Site]

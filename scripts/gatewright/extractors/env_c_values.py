@@ -12,7 +12,7 @@ from gatewright.readers.blocks import Span, expression_end, split_arguments
 from gatewright.readers.c_functions import Functions
 from gatewright.readers.cfamily import Source
 
-_MAX_VALUES = 16
+MAX_VALUES = 16
 _MAX_WRAPPERS = 4
 # The words before a name are looked at this far back.
 _BEFORE = 80
@@ -50,18 +50,21 @@ class Values:
             text = clean(" ".join(self._source.spelling(span.start, span.end).split()))[:_TEXT_LIMIT]
             # What a definition by itself, over any detour, comes back to.
             self._known[span] = [Value(text, pattern="*")]
-            self._known[span] = list(dict.fromkeys(self._evaluate(text, self._unwrapped(span))))[:_MAX_VALUES]
+            self._known[span] = list(dict.fromkeys(self._evaluate(text, self._unwrapped(span))))[:MAX_VALUES]
         return self._known[span]
 
     def definitions(self, name: str, offset: int | None = None) -> list["Definition"]:
-        """What `name` is defined with: in the innermost function around `offset` that does so, else in the file."""
+        """What `name` is defined with: in the innermost function around `offset` that does so, else in the file.
+
+        At most `MAX_VALUES`, those nearest before `offset`.
+        """
         found = self._table.get(name, [])
         for function in self._functions.enclosing(offset) if offset is not None else ():
             first = bisect_left(found, function.body, key=lambda definition: definition.span.start)
             last = bisect_left(found, offset, key=lambda definition: definition.span.start)
             if first < last:
-                return found[max(first, last - _MAX_VALUES) : last]
-        return found
+                return found[max(first, last - MAX_VALUES) : last]
+        return found[:MAX_VALUES]
 
     def _evaluate(self, text: str, span: Span) -> list[Value]:
         code = self._source.live[span.start : span.end].strip()
@@ -83,7 +86,7 @@ class Values:
         definitions = self.definitions(name, offset)
         if not definitions:
             return [Value(text, reference=name)]
-        values = [value for definition in definitions[:_MAX_VALUES] for value in self.of(definition.span)]
+        values = [value for definition in definitions for value in self.of(definition.span)]
         if any(definition.appends for definition in definitions):
             known = values[0].literal if values[0].literal is not None else values[0].pattern
             return [Value(text, pattern=_joined([known, "*"]), parameter=values[0].parameter)]

@@ -7,7 +7,7 @@ that turns its argument into the name with `#`, a name that is passed through a 
 import re
 from collections.abc import Iterator, Mapping
 
-from gatewright.extractors.env_c_values import Values, clean
+from gatewright.extractors.env_c_values import MAX_VALUES, Values, clean
 from gatewright.extractors.env_read import Argument, Call, Constant, EnvFacts, Options, Read, Value
 from gatewright.readers.blocks import Span, split_arguments
 from gatewright.readers.c_functions import Functions
@@ -145,7 +145,8 @@ class _File:
             texts = {None if d.appends else value.literal for d in definitions for value in self.values.of(d.span)}
             if definitions:
                 line = self.source.position(definitions[0].span.start)[0]
-                yield Constant(name, texts.pop() if len(texts) == 1 else None, line)
+                one_text = len(texts) == 1 and len(definitions) < MAX_VALUES
+                yield Constant(name, texts.pop() if one_text else None, line)
 
     def _is_defined_here(self, offset: int) -> bool:
         """Whether the name at `offset` is the one that its `#define` defines."""

@@ -23,13 +23,14 @@ class Lexicon:
             for word, bucket in ((word, entry.bucket) for word in entry.words)
             if entry.kind == "attribute" and "::" not in word
         ]
-        self._last_names = tuple({word.rpartition(".")[2] for word in words("attribute").all if "*" not in word})
+        # The part of each chain that the byte stage looks for.
+        self.last_names = frozenset(word.rpartition(".")[2] for word in words("attribute").all if "*" not in word)
         self._has_globs = any("*" in word for word in words("attribute").all)
         self.roots = frozenset(word.partition(".")[0] for word in words("attribute").all if "." in word)
 
     def chain(self, text: str) -> tuple[str, str] | None:
         """(bucket, the chain from the word on) of the first word that is a run of components of `text`."""
-        if not self._has_globs and not any(name in text for name in self._last_names):
+        if self.last_names.isdisjoint(text.split(".")) and not self._has_globs:
             return None
         for pattern, bucket in self._chains:
             found = pattern.search(text)

@@ -94,6 +94,7 @@ class Words:
         self.all = tuple(word for word, _ in pairs)
         self.exact = {word: bucket for word, bucket in reversed(pairs) if "*" not in word}
         self.globs = [(glob_regex(word), bucket) for word, bucket in pairs if "*" in word]
+        self._any_glob = re.compile("|".join(regex.pattern for regex, _ in self.globs) or r"(?!)", re.DOTALL)
 
     def __bool__(self) -> bool:
         return bool(self.all)
@@ -101,7 +102,7 @@ class Words:
     def bucket(self, text: str) -> str | None:
         """The bucket of the word that `text` is, or None. An exact word wins over a glob."""
         found = self.exact.get(text)
-        if found is None:
+        if found is None and self._any_glob.fullmatch(text):
             found = next((bucket for regex, bucket in self.globs if regex.fullmatch(text)), None)
         return found
 

@@ -14,16 +14,23 @@ from gatewright.extractors.device_expressions import ExpressionVisitor
 from gatewright.extractors.device_lexicon import lexicon
 from gatewright.extractors.device_marks import is_positive, is_skip_mark, skips
 from gatewright.extractors.device_site import Site, Vocabulary
-from gatewright.readers.python import LINE_BREAK, Scope, Source, arguments_of, dotted
+from gatewright.readers.python import Scope, Source, arguments_of, dotted, line_numbers
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = _Function | ast.ClassDef
 
 
-def sites(source: Source, vocabulary: Vocabulary, hit_lines: list[int] | None) -> list[Site]:
-    """All sites of a parsed file, in order. `hit_lines` None: look everywhere."""
+def sites(
+    source: Source, vocabulary: Vocabulary, hit_lines: list[int] | None, is_part: bool = False
+) -> list[Site] | None:
+    """All sites of a parsed file, in order. `hit_lines` None: look everywhere.
+
+    `is_part`: the tree lacks what holds no hit. None where that may hold a site all the same, under a
+    name that an alias or a test mark gives it.
+    """
     visitor = _Visitor(source, vocabulary, hit_lines)
-    visitor.run()
+    if visitor.run() and is_part:
+        return None
     return sorted(visitor.expressions.sites, key=lambda site: (site.line, site.column, site.kind, site.token))
 
 
@@ -46,8 +53,10 @@ class _Visitor:
         # `from __future__ import annotations` keeps them from being evaluated.
         self.eager_annotations = True
         self.marks: dict[str, str] = {}
+        self.lines_added = False
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Visit everything; says whether lines without a hit had to be visited too."""
         while self.bodies:
             self.body = self.bodies.pop()
             self.expressions.scope, self.expressions.body = self.body.scope, self.body.name
@@ -56,6 +65,7 @@ class _Visitor:
             for node, at_import in statements:
                 if self._hit(node):
                     self._statement(node, at_import)
+        return self.lines_added
 
     def _bind(self, nodes: list[ast.stmt]) -> None:
         scope = self.body.scope
@@ -88,21 +98,20 @@ class _Visitor:
                 scope.bind_target(target)
 
     def _hides_word(self, name: str, target: str) -> bool:
+        """Whether a name stands for a device word without spelling the part of it that is looked for."""
         last = target.rpartition(".")[2]
-        renamed_predicate = name != last and self.words.predicates.bucket(last) is not None
-        return renamed_predicate or self.words.chain(target) is not None
+        if self.words.predicates.bucket(last) is not None:
+            return name != last
+        return name not in self.words.last_names and self.words.chain(target) is not None
 
     def _add_lines(self, names: Sequence[str]) -> None:
         """Look also where these names are used: the device word that they stand for is not written there."""
         if self.lines is None or not names:
             return
-        pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b|\r\n|\r|\n")
-        found, number = set(self.lines), 1
-        for match in pattern.finditer(self.source.text):
-            if LINE_BREAK.match(match[0]):
-                number += 1
-            else:
-                found.add(number)
+        pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b".encode())
+        data = self.source.text.encode("utf-8", "surrogatepass")
+        found = {*self.lines, *line_numbers(data, [use.start() for use in pattern.finditer(data)])}
+        self.lines_added |= len(found) > len(self.lines)
         self.lines = sorted(found)
 
     def _hit(self, node: ast.AST) -> bool:

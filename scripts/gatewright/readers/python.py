@@ -10,6 +10,8 @@ import sys
 import warnings
 from bisect import bisect_left, bisect_right
 from codecs import BOM_UTF8, lookup
+from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -35,6 +37,8 @@ TOKEN = re.compile(_TOKEN, re.DOTALL)
 _TOKEN_BYTES = re.compile(_TOKEN.encode(), re.DOTALL)
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
 _PREFIX_BYTES = re.compile(rb"[rRbBuUfF]{0,2}\Z")
+_BLANK = re.compile(rb"[ \t\r\n]")
+_DEFINITION = re.compile(rb"\n( *)(?:(?:async +)?def|(class)) +[^\s(:\[]+")
 _AFTER_STATEMENT = re.compile(rb"[ \t\f]*(?:#|\r|\n|\Z)")
 # A docstring further to the right is taken for code, which keeps the look back short.
 _MAX_INDENT = 200
@@ -111,28 +115,63 @@ def parse_utf8(data: bytes) -> Source:
         text = data.decode()
     except UnicodeDecodeError as error:
         text = data.decode("utf-8", "replace")
-        return Source(text, LINE_BREAK.split(text), None, f"not {error.encoding} at byte {error.start}")
-    lines = LINE_BREAK.split(text)
+        return Source(text, split_lines(text), None, f"not {error.encoding} at byte {error.start}")
+    return Source(text, split_lines(text), *_tree(text))
+
+
+def parse_around(data: bytes, hits: list[int]) -> Source | None:
+    """As `parse_utf8`, but definitions that hold none of the ascending offsets have no body in the tree.
+
+    None where that cannot be told from a cheap look at the lines.
+    """
+    part = _without_definitions(data, hits)
+    if part is None:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    tree, _ = _tree(part.decode())
+    return None if tree is None else Source(text, split_lines(text), tree)
+
+
+def _tree(text: str) -> tuple[ast.Module | None, str]:
+    """The tree, or why there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Source(text, lines, ast.parse(text))
+            return ast.parse(text), ""
     except (SyntaxError, ValueError) as error:
-        return Source(text, lines, None, getattr(error, "msg", None) or str(error))
+        return None, getattr(error, "msg", None) or str(error)
     except (RecursionError, MemoryError):
-        return Source(text, lines, None, "nested too deeply for the parser")
+        return None, "nested too deeply for the parser"
 
 
-def line_numbers(data: bytes, offsets: list[int]) -> list[int]:
+def split_lines(text: str) -> list[str]:
+    """The lines as the parser counts them, without their ends."""
+    return LINE_BREAK.split(text) if "\r" in text else text.split("\n")
+
+
+def line_numbers(data: bytes, offsets: Sequence[int]) -> list[int]:
     """The 1-based lines, ascending and without repeats, that hold the ascending offsets."""
-    starts = [match.end() for match in _LINE_BREAK_BYTES.finditer(data, 0, offsets[-1] + 1 if offsets else 0)]
-    return sorted({bisect_right(starts, offset) + 1 for offset in offsets})
+    if b"\r" in data:
+        starts = [match.end() for match in _LINE_BREAK_BYTES.finditer(data)]
+        return sorted({bisect_right(starts, offset) + 1 for offset in offsets})
+    lines: list[int] = []
+    line, done = 1, 0
+    for offset in offsets:
+        line += data.count(b"\n", done, offset)
+        done = offset
+        if not lines or lines[-1] != line:
+            lines.append(line)
+    return lines
 
 
 def code_hits(data: bytes, hits: list[int]) -> list[int]:
-    """Those of the ascending offsets `hits` in UTF-8 source that may be code.
+    """Those of the ascending offsets `hits` in UTF-8 source that may be in code or in a name.
 
-    Dropped are offsets in comments and in strings that are statements by themselves (docstrings).
+    Dropped are offsets in comments, in strings that are statements by themselves (docstrings), and in
+    strings with white space (prose). An f-string is code.
     """
     kept: list[int] = []
     index, count = 0, len(hits)
@@ -156,13 +195,69 @@ def code_hits(data: bytes, hits: list[int]) -> list[int]:
         while index < count and hits[index] < end:
             index += 1
         if not is_comment:
-            depth += sum(_depth(data, *gap) for gap in gaps)
-            gaps.clear()
-            if depth or not _is_statement(data, start, end):
+            prefix = _PREFIX_BYTES.search(data, max(start - 2, 0), start)
+            if prefix is not None and b"f" in prefix[0].lower():
                 kept += hits[inside:index]
+            elif not _BLANK.search(data, start, end):
+                depth += sum(_depth(data, *gap) for gap in gaps)
+                gaps.clear()
+                if depth or not _is_statement(data, start, end):
+                    kept += hits[inside:index]
         if index == count:
             return kept
     return kept + hits[index:]
+
+
+def _without_definitions(data: bytes, hits: list[int]) -> bytes | None:
+    """The source with every function and class that holds none of the ascending offsets emptied.
+
+    Other lines keep their number and content. None where blocks cannot be told by their indentation;
+    a result that does not parse says the same.
+    """
+    if b"\r" in data or b"\t" in data or b"\f" in data:
+        return None
+    code = _without_long_strings(data)
+    if code is None:
+        return None
+    kept: list[bytes] = []
+    done = at = 0
+    while (start := _DEFINITION.search(code, at)) is not None:
+        end = _block_end(len(start[1])).search(code, start.end())
+        stop = end.start() if end else len(code)
+        first = bisect_left(hits, start.start())
+        if first < len(hits) and hits[first] < stop:
+            at = start.end()
+            continue
+        kept += [data[done : start.end()], b":0" if start[2] else b"():0"]
+        kept.append(b"\n" * data.count(b"\n", start.end(), stop))
+        done = at = stop
+    return b"".join([*kept, data[done:]])
+
+
+def _without_long_strings(data: bytes) -> bytes | None:
+    """As long as the source, strings of several lines blanked; their last lines begin like a closing bracket.
+
+    None where the ends of strings are not certain.
+    """
+    parts: list[bytes] = []
+    done = 0
+    find = data.find
+    for token in _TOKEN_BYTES.finditer(data):
+        start, end = token.span()
+        if _NESTED_QUOTES and _opens_nested_string(data, start, end):
+            return None
+        if find(b"\n", start, end) >= 0:
+            first, *middle, last = data[start:end].split(b"\n")
+            blank = b"\n".join([b"_" * len(first), *(b" " * len(line) for line in middle), b")" * len(last)])
+            parts += [data[done:start], blank]
+            done = end
+    return b"".join([*parts, data[done:]])
+
+
+@lru_cache(maxsize=64)
+def _block_end(indent: int) -> re.Pattern[bytes]:
+    """The line break before code that is not deeper, continues no other line and closes no bracket."""
+    return re.compile(rb"\n(?<!\\\n) {0,%d}[^\s)\]}#]" % indent)
 
 
 def _depth(data: bytes, start: int, end: int) -> int:
@@ -180,7 +275,7 @@ def _is_statement(data: bytes, start: int, end: int) -> bool:
     before = data[line:start]
     prefix = _PREFIX_BYTES.search(before)
     assert prefix is not None
-    if b"f" in prefix[0].lower() or before[: prefix.start()].strip(b" \t\f"):
+    if before[: prefix.start()].strip(b" \t\f"):
         return False
     continued = data[max(line - 3, 0) : line].rstrip(b"\r\n").endswith(b"\\")
     return not continued and _AFTER_STATEMENT.match(data, end) is not None

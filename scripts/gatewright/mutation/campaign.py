@@ -1,0 +1,286 @@
+"""One run of `gate mutate`: plan the mutants, measure the suites, run what is not known yet."""
+
+import functools
+import platform
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from gatewright.core.errors import CannotJudge
+from gatewright.mutation.baseline import Baseline, Tree, measure
+from gatewright.mutation.definitions import Definitions, digest
+from gatewright.mutation.mutant import Mutant
+from gatewright.mutation.plan import plan_module
+from gatewright.mutation.pool import Ask, Pool, Worker, WorkerDied
+from gatewright.mutation.project import Project, target_files
+from gatewright.mutation.store import Store
+from gatewright.mutation.tables import plan_policy
+from gatewright.mutation.verdict import Outcome, combine, judge
+from gatewright.mutation.workspace import Workspace
+
+Progress = Callable[[str, int, int], None]
+
+
+class Plan(msgspec.Struct):
+    """`all` are the mutants of the targets' files, `chosen` those of this run, by target."""
+
+    all: list[Mutant]
+    chosen: dict[str, list[Mutant]]
+
+    @property
+    def mutants(self) -> list[Mutant]:
+        return [mutant for mutants in self.chosen.values() for mutant in mutants]
+
+
+class Result(msgspec.Struct):
+    """`known` counts outcomes that were remembered, `run_seconds` are those of mutants run now."""
+
+    plan: Plan
+    outcomes: dict[bytes, Outcome]
+    baselines: list[Baseline]
+    known: int
+    run_seconds: list[float]
+
+
+def plan(
+    project: Project, targets: Sequence[str], base: Mapping[str, bytes] | None, sample: int | None, seed: int
+) -> Plan:
+    """The mutants of the targets; with `base` (path -> content) only those in definitions that differ from it.
+
+    `sample` bounds the mutants of each target. Which ones is decided by their identity and the seed
+    alone, so a change elsewhere does not exchange them.
+    """
+    everything: list[Mutant] = []
+    chosen: dict[str, list[Mutant]] = {}
+    for target, files in target_files(project, targets).items():
+        mutants: list[Mutant] = []
+        for path in files:
+            source = project.read(path)
+            planned = plan_module(path, source) if path.endswith(".py") else plan_policy(path, source)
+            everything += planned
+            mutants += planned if base is None else _changed(planned, source, base.get(path))
+        if sample is not None and sample < len(mutants):
+            key = seed.to_bytes(8, "big", signed=True)
+            order = sorted(mutants, key=lambda m: blake2b(m.identity, key=key).digest())
+            kept = {mutant.identity for mutant in order[:sample]}
+            mutants = [mutant for mutant in mutants if mutant.identity in kept]
+        chosen[target] = mutants
+    return Plan(everything, chosen)
+
+
+def _changed(mutants: list[Mutant], source: bytes, base: bytes | None) -> list[Mutant]:
+    if base is None:
+        return mutants
+    if base == source:
+        return []
+    if mutants and not mutants[0].path.endswith(".py"):
+        return mutants
+    before = {(part.name, part.digest) for part in Definitions(base).parts}
+    now = Definitions(source)
+    return [m for m in mutants if (part := now.at(m.line)) is None or (part.name, part.digest) not in before]
+
+
+def run(
+    project: Project,
+    files: Sequence[str],
+    chosen: Plan,
+    store: Store,
+    *,
+    suites: Sequence[str],
+    jobs: int,
+    progress: Progress,
+) -> Result:
+    """Judge every mutant of the plan. `files` are those of the tree that the suites may need."""
+    tool = tool_digest()
+    with Workspace() as workspace:
+        needed = min(jobs, max(1, len(suites), len(chosen.mutants)))
+        trees = [workspace.copy(project.root, files, number) for number in range(needed)]
+        for copied in trees:
+            workspace.compile(copied, (project.package_folder, project.suites))
+        pool = Pool([Worker(workspace, tree, project.package) for tree in trees])
+        try:
+            tree = Tree(trees[0])
+            baselines = _measure(project, suites, tree, files, tool, store, pool, progress)
+            pool.preload({library for baseline in baselines for library in baseline.libraries})
+            return _Campaign(project, tree, tool, store, baselines).run(chosen, pool, progress)
+        finally:
+            pool.close()
+
+
+def _measure(
+    project: Project,
+    suites: Sequence[str],
+    tree: Tree,
+    files: Sequence[str],
+    tool: bytes,
+    store: Store,
+    pool: Pool,
+    progress: Progress,
+) -> list[Baseline]:
+    jobs = [functools.partial(measure, project, suite, tree, files, tool, store) for suite in suites]
+    baselines = []
+    for baseline in pool.map(jobs):
+        baselines.append(baseline)
+        progress("suites", len(baselines), len(suites))
+    return sorted(baselines, key=lambda baseline: baseline.suite)
+
+
+class _Campaign:
+    def __init__(self, project: Project, tree: Tree, tool: bytes, store: Store, baselines: Sequence[Baseline]) -> None:
+        self.project, self.tree, self.tool, self.store, self.baselines = project, tree, tool, store, list(baselines)
+        self.digests = {b.suite: _test_digests(b, project, tree) for b in baselines}
+        # Tests that killed a mutant of a function come first for its other mutants.
+        self.killers: dict[tuple[str, str], Counter[str]] = {}
+
+    def run(self, chosen: Plan, pool: Pool, progress: Progress) -> Result:
+        outcomes: dict[bytes, Outcome] = {}
+        jobs = []
+        for mutant in chosen.mutants:
+            reach = self.reach(mutant)
+            function, tests = self.function_digest(mutant), self.digests_of(reach)
+            known = self.store.outcome(mutant.identity, function, tests)
+            if known is not None:
+                outcomes[mutant.identity] = known
+                self.remember_killer(mutant, known)
+            else:
+                jobs.append(functools.partial(self.judge, mutant, reach, function, tests))
+        known_count, seconds = len(outcomes), []
+        for mutant, outcome in pool.map(jobs):
+            outcomes[mutant.identity] = outcome
+            seconds.append(outcome.seconds)
+            progress("mutants", len(seconds), len(jobs))
+        return Result(chosen, outcomes, self.baselines, known_count, seconds)
+
+    def reach(self, mutant: Mutant) -> list[tuple[Baseline, list[int]]]:
+        """Suites and the numbers of their tests that can see the mutant."""
+        reach = []
+        for baseline in self.baselines:
+            if mutant.path.endswith(".py"):
+                numbers = baseline.reaching(mutant.path, mutant.first, mutant.last, at_import=mutant.at_import)
+            else:
+                numbers = list(range(len(baseline.tests))) if mutant.path in baseline.opened else []
+            numbers = [number for number in numbers if not baseline.tests[number].skipped]
+            if numbers:
+                reach.append((baseline, numbers))
+        return reach
+
+    def function_digest(self, mutant: Mutant) -> bytes:
+        """Of the tool, of what is mutated, and of what that names in its file."""
+        parts = [self.tool, mutant.after]
+        if mutant.path.endswith(".py"):
+            definitions = self.tree.definitions(mutant.path)
+            own = definitions.at(mutant.line)
+            parts += [part.digest for part in definitions.reach(own)] if own else []
+        else:
+            parts.append(self.tree.file(mutant.path))
+        return digest(parts)
+
+    def digests_of(self, reach: Sequence[tuple[Baseline, list[int]]]) -> dict[str, bytes]:
+        return {b.tests[n].name: self.digests[b.suite][n] for b, numbers in reach for n in numbers}
+
+    def judge(
+        self,
+        mutant: Mutant,
+        reach: list[tuple[Baseline, list[int]]],
+        function: bytes,
+        tests: dict[str, bytes],
+        ask: Ask,
+    ) -> tuple[Mutant, Outcome]:
+        outcome = self.run_suites(mutant, reach, ask) if reach else Outcome(verdict="SURVIVED", detail=UNREACHED)
+        self.remember_killer(mutant, outcome)
+        self.store.put(mutant.identity, function, tests, outcome)
+        return mutant, outcome
+
+    def run_suites(self, mutant: Mutant, reach: list[tuple[Baseline, list[int]]], ask: Ask) -> Outcome:
+        """First the suite that is most likely to notice, in a child of its own; then the others together."""
+        killers = self.killers.get((mutant.path, mutant.function), Counter())
+
+        def cost(item: tuple[Baseline, list[int]]) -> tuple[int, float]:
+            baseline, numbers = item
+            kills = sum(killers[baseline.tests[n].name] for n in numbers)
+            return (-kills, baseline.load_seconds + sum(baseline.tests[n].seconds for n in numbers))
+
+        first, *others = sorted(reach, key=cost)
+        source = mutant.apply(self.project.read(mutant.path)).decode()
+        outcomes = []
+        for batch in [[first], others]:
+            if batch:
+                outcomes.append(self.run_batch(mutant, source, batch, killers, ask))
+                if outcomes[-1].verdict in ("KILLED", "TIMEOUT") or outcomes[-1].stillborn:
+                    break
+        return combine(outcomes)
+
+    def run_batch(
+        self,
+        mutant: Mutant,
+        source: str,
+        batch: list[tuple[Baseline, list[int]]],
+        killers: Mapping[str, int],
+        ask: Ask,
+    ) -> Outcome:
+        tests = [(b.tests[n].name, b.tests[n].seconds, b.limit(n)) for b, numbers in batch for n in numbers]
+        tests.sort(key=lambda test: (-killers.get(test[0], 0), test[1]))
+        is_module = mutant.path.endswith(".py")
+        what = (
+            {"module": self.project.module_name(mutant.path), "path": mutant.path}
+            if is_module
+            else {"write": mutant.path}
+        )
+        request = {
+            **what,
+            "source": source,
+            "suites": [baseline.suite for baseline, _ in batch],
+            "tests": [(name, limit) for name, _, limit in tests],
+            "load_seconds": sum(baseline.load_limit for baseline, _ in batch),
+        }
+        try:
+            return judge(ask(request), expects_import=is_module)
+        except WorkerDied as error:
+            return Outcome(verdict="ERROR", detail=error.message)
+
+    def remember_killer(self, mutant: Mutant, outcome: Outcome) -> None:
+        if outcome.killer:
+            self.killers.setdefault((mutant.path, mutant.function), Counter())[outcome.killer] += 1
+
+
+UNREACHED = "no test executes it"
+
+
+def _test_digests(baseline: Baseline, project: Project, tree: Tree) -> list[bytes]:
+    """For each test: what it executes, what its suite executes on import, its fixtures and data."""
+    common: set[tuple[str, bytes]] = {(path, tree.file(path)) for path in baseline.opened}
+    own: list[set[tuple[str, bytes]]] = [set() for _ in baseline.tests]
+    for path in {*baseline.loaded, baseline.suite}:
+        is_test = path.startswith(project.suites)
+        definitions = tree.definitions(path)
+        for part in definitions.parts:
+            if not part.is_function or (is_test and part.is_fixture):
+                common.add((path, part.digest))
+        for line, tests in baseline.lines.get(path, {}).items():
+            executed = definitions.at(line)
+            if executed is not None:
+                for test in tests:
+                    (common if test < 0 else own[test]).add((path, executed.digest))
+    shared = digest([part for path, d in sorted(common) for part in (path.encode(), d)])
+    return [
+        digest([test.name.encode(), shared, *(part for path, d in sorted(o) for part in (path.encode(), d))])
+        for test, o in zip(baseline.tests, own, strict=True)
+    ]
+
+
+def tool_digest() -> bytes:
+    """Of this package, the interpreter and the libraries that run tests."""
+    folder = Path(__file__).resolve().parent
+    parts = [path.read_bytes() for path in sorted(folder.rglob("*.py"))]
+    parts.append(platform.python_version().encode())
+    for name in ("pytest", "hypothesis", "coverage"):
+        try:
+            parts.append(version(name).encode())
+        except PackageNotFoundError:
+            if name != "hypothesis":
+                raise CannotJudge(f"{name} is not installed", "pip install 'gatewright[test]'") from None
+    return digest(parts)

@@ -1,7 +1,7 @@
 """The one range resolver: which tree is judged, against which base, over which commits."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gatewright.core.errors import CannotJudge
 from gatewright.core.git import Repository
@@ -32,8 +32,6 @@ class Change:
         self.base = base
         self.notes = list(notes)
         self.conflicts = list(conflicts)
-        # What must outlive the snapshots, such as a temporary folder of objects.
-        self.keep_alive: Any = None
         self._range = list(commits)
 
     @property

@@ -9,13 +9,14 @@ import re
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from gatewright.core.cache import Cache
 from gatewright.core.change import Change
 from gatewright.core.errors import PolicyError
+from gatewright.core.policy import CORE
 from gatewright.core.report import Report
 from gatewright.core.snapshot import DictSnapshot
 from gatewright.readers.markdown import parse
@@ -83,7 +84,7 @@ def cases(text: str, page: str = "") -> list[Case]:
         elif kind in ("tree", "base", "head"):
             trees[kind] = split_files(fence.content)
         elif kind == "finds":
-            head = trees.pop("tree", None) or trees.pop("head", None)
+            head = trees.pop("tree" if "tree" in trees else "head", None)
             if head is None:
                 raise PolicyError(
                     f"{page}:{fence.line}: a `finds` block without a tree before it", "put a `tree` block above it"
@@ -119,7 +120,10 @@ def judge_case(case: Case, check: str) -> Report:
     return run([Change(None, head, base)], Cache(None), only=[check])
 
 
-def found(report: Report, kind: Literal["all", "new"] = "all") -> list[str]:
-    """Findings in the form of a `finds` block: `rule path:line`, without line where there is none."""
-    findings = [*report.new, *report.advisory]
+def found(report: Report, check: str) -> list[str]:
+    """Findings in the form of a `finds` block: `rule path:line`, without line where there is none.
+
+    A small tree need not hold a file for each pattern of its page's policy.
+    """
+    findings = [f for f in [*report.new, *report.advisory] if check == CORE or f.rule != "policy/empty-glob"]
     return sorted(f"{f.rule} {f.path}:{f.line}" if f.line else f"{f.rule} {f.path}".strip() for f in findings)

@@ -2,7 +2,9 @@
 
 import copy
 import os
+import shutil
 import tempfile
+import weakref
 
 from gatewright.core.change import Change
 from gatewright.core.errors import CannotJudge
@@ -37,19 +39,27 @@ def change_of_merge(repository: Repository, ref: str) -> Change:
         else:
             head.entries.pop(path, None)
     change = Change(scratch, head, commit_snapshot(scratch, theirs), conflicts=conflicts)
-    change.keep_alive = folder
+    weakref.finalize(change, _remove, folder, os.getpid())
     return change
 
 
-def _with_scratch_objects(repository: Repository) -> tuple[Repository, "tempfile.TemporaryDirectory[str]"]:
-    folder = tempfile.TemporaryDirectory(prefix="gatewright-merge-")
+def _remove(folder: str, owner: int) -> None:
+    # A forked worker has a copy of the change, and its end must not take the objects away.
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _with_scratch_objects(repository: Repository) -> tuple[Repository, str]:
+    folder = tempfile.mkdtemp(prefix="gatewright-merge-")
     objects = os.fsdecode(repository.git("rev-parse", "--git-path", "objects").rstrip(b"\n"))
     alternates = [os.fspath((repository.start / objects).resolve())]
     alternates += filter(None, [repository.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")])
     scratch = copy.copy(repository)
+    # merge-tree names conflicts relative to the folder it runs in.
+    scratch.start = repository.root or repository.start
     scratch.environ = {
         **repository.environ,
-        "GIT_OBJECT_DIRECTORY": folder.name,
+        "GIT_OBJECT_DIRECTORY": folder,
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(alternates),
     }
     return scratch, folder

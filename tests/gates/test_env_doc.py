@@ -78,6 +78,14 @@ def test_adding_the_row_that_the_help_gives_makes_the_tree_clean() -> None:
     assert found(files | {PAGE: files[PAGE] + row + "\n"}) == []
 
 
+@pytest.mark.parametrize(
+    ("default", "cell"), [("", "unset"), ("'x'", "`x`"), ("''", "unset"), ("f()", "computed"), ("3", "`3`")]
+)
+def test_the_row_to_add_says_what_the_default_is(default: str, cell: str) -> None:
+    finding = only({PAGE: page(), "m.py": code(default)})
+    assert f"| `ENG_A` | {cell} | ... |" in finding.help
+
+
 def test_a_name_is_reported_once_however_often_it_is_read() -> None:
     assert found({PAGE: page(), "a.py": reads("ENG_B"), "b.py": reads("ENG_B", "ENG_B")}) == [
         "undocumented a.py:2 ENG_B"
@@ -116,6 +124,13 @@ def test_ed_14_allowlist_hygiene_gives_one_finding_for_each_fault() -> None:
     reasons = 'internal = { ENG_A = "a good reason", ENG_B = "a good reason", ENG_C = "x" }\n'
     assert [finding.token for finding in judge(files, reasons).findings] == ["ENG_A", "ENG_B", "ENG_C"]
     assert found(files, 'minimum_reason = 1\ninternal = { ENG_C = "x" }\n') == []
+
+
+@pytest.mark.parametrize(("reason", "count"), [("123456789", 1), ("1234567890", 0), ("  12345678  ", 1)])
+def test_the_shortest_reason_that_counts(reason: str, count: int) -> None:
+    files = {PAGE: page("`ENG_B` | unset | x"), "m.py": DYNAMIC + "os.getenv('ENG_B')\n"}
+    policy = POLICY + f'[internal]\nENG_A = "{reason}"\n[[dynamic]]\npattern = "ENG_*"\nwhy = "{reason}"\n'
+    assert [line.split()[0] for line in found(files, policy)] == ["dynamic", "internal"] * count
 
 
 def test_e_05_too_few_names_is_a_finding_not_a_pass() -> None:
@@ -207,6 +222,12 @@ def test_ed_08_a_documented_name_that_nothing_reads_suggests_the_near_one() -> N
     assert (missing.rule, missing.token) == ("env-doc/undocumented", "ENG_KEY_FILE")
     assert (unread.rule, unread.token, unread.line) == ("env-doc/unread", "ENG_KEY_DIR", 3)
     assert "did you mean ENG_KEY_FILE?" in unread.message and "did you mean ENG_KEY_DIR?" in missing.message
+
+
+def test_a_removed_name_is_no_suggestion_for_a_missing_row() -> None:
+    removed = "\n## Removed\n\n" + page("`ENG_KEY_FIL` | none, it is gone", header="Variable | Replacement")
+    files = {PAGE: page("`ENG_A` | unset | x") + removed, "m.py": reads("ENG_A", "ENG_KEY_FILE")}
+    assert "did you mean" not in only(files).message
 
 
 def test_a_documented_foreign_name_need_not_be_read() -> None:
@@ -318,6 +339,11 @@ def test_defaults_that_differ(cell: str, default: str, said: str) -> None:
     finding = only({PAGE: page(f"`ENG_A` | {cell} | x"), "m.py": code(default)})
     assert (finding.rule, finding.path, finding.line, finding.token) == ("env-doc/default", PAGE, 3, "ENG_A")
     assert f"`{said}`" in finding.help and "m.py:2" in finding.message
+
+
+def test_one_difference_is_one_finding_however_often_the_code_has_it() -> None:
+    files = {PAGE: page("`ENG_A` | `1` | x"), "m.py": code("'2'"), "n.py": code("'2'")}
+    assert found(files) == ["default docs/ENVIRONMENT.md:3 ENG_A"]
 
 
 def test_a_computed_default_cannot_be_compared_and_is_no_finding() -> None:
@@ -491,6 +517,11 @@ def test_an_inclusion_that_shows_nothing_is_a_finding(changed: dict[str, str | N
     assert [message in finding.message for finding in findings if finding.rule == "env-doc/page"] == [True]
 
 
+def test_an_inclusion_in_a_page_that_is_gone_is_laid_at_the_policy() -> None:
+    findings = judge({"m.py": reads("ENG_A")}, POLICY + INCLUDE).findings
+    assert {(finding.rule, finding.path) for finding in findings} == {("env-doc/page", "policy/env-doc.toml")}
+
+
 def test_mentions_document_where_the_policy_says_so() -> None:
     generated = (
         "# Arguments\n\n## PORT\n\n```shell\n      [env: ENG_PORT=]\n```\n\nENG_ is the prefix, ENG_GONE is not.\n"
@@ -521,6 +552,40 @@ def test_a_file_that_does_not_parse_is_reported_and_its_literal_reads_still_coun
 )
 def test_the_names_of_a_cell(cell: str, expected: list[str]) -> None:
     assert cell_names(cell) == expected
+
+
+def test_which_rules_may_find_nothing_to_look_at_and_which_only_advise() -> None:
+    assert [rule.id for rule in CHECK.rules if not rule.empty_ok] == ["env-doc/unparsable", "env-doc/blind"]
+    assert [rule.id for rule in CHECK.rules if rule.advisory] == ["env-doc/dead-entry"]
+    assert {rule.scope for rule in CHECK.rules} == {"tree"}
+
+
+@pytest.mark.parametrize("table", ["[code]\npyhton = []", POLICY + "[columns]\nnam = []", POLICY + "pfx = 1"])
+def test_unknown_keys_of_the_policy_are_refused(table: str) -> None:
+    with pytest.raises(PolicyError, match="unknown field"):
+        parse_policy(CHECK, tomllib.loads(table), "policy/env-doc.toml")
+
+
+@pytest.mark.parametrize("table", ["include", "dynamic"])
+def test_unknown_keys_of_entries_are_refused(table: str) -> None:
+    entry = f'[[{table}]]\npage = "p"\nregistry = "r"\npattern = "ENG_"\nwhy = "w"\n'
+    with pytest.raises(PolicyError, match="unknown field"):
+        parse_policy(CHECK, tomllib.loads(POLICY + entry), "policy/env-doc.toml")
+
+
+def test_each_rule_says_how_much_it_looked_at() -> None:
+    files = {
+        PAGE: page("`ENG_A` | unset | x", "`CI` | unset | x")
+        + page("`ENG_P` | x", header="Variable | Meaning")
+        + REMOVED,
+        "m.py": reads("ENG_A", "HOME") + REGISTRY.replace("import os\n", ""),
+        ".env": "ENG_A=1\nENG_P=1\nCI=1\n",
+    }
+    examined = judge(files, 'env_files = [".env"]\ninternal = { ENG_QQ = "a good reason" }\n').examined
+    assert {rule.removeprefix("env-doc/"): count for rule, count in examined.items()} == {
+        "undocumented": 3, "unread": 2, "duplicate": 3, "default": 1, "dynamic": 4, "registry-key": 2, "dead-entry": 2,
+        "internal": 1, "removed": 1, "env-file": 3, "unparsable": 1, "page": 1, "blind": 1,
+    }  # fmt: skip
 
 
 def test_every_rule_of_the_check_is_reachable_and_every_finding_has_a_rule() -> None:

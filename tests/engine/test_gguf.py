@@ -73,7 +73,7 @@ def write(path: Path, family: str, model: Any, kind: Type = Type.F32, skip: tupl
         writer.add_rope_freq_base(1_000_000.0)
     else:
         writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    _add_tokenizer(writer, config.vocab_size, skip)
+    _add_tokenizer(writer, skip)
     for name, tensor in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -86,10 +86,9 @@ def write(path: Path, family: str, model: Any, kind: Type = Type.F32, skip: tupl
     writer.close()
 
 
-def _add_tokenizer(writer: gguf.GGUFWriter, vocab: int, skip: tuple[str, ...]) -> None:
+def _add_tokenizer(writer: gguf.GGUFWriter, skip: tuple[str, ...]) -> None:
     words = sorted(tiny.tokenizer(_MERGES).get_vocab().items(), key=lambda item: item[1])
     tokens = [word for word, _ in words]
-    tokens += [f"<|unused{index}|>" for index in range(vocab - len(tokens))]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(tokens)

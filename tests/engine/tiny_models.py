@@ -98,8 +98,9 @@ SPECIAL_TOKENS = ("<|pad|>", "<|start|>", "<|end|>")
 
 
 def tokenizer(merges: Sequence[tuple[str, str]] = ()) -> Tokenizer:
-    """A byte-level tokenizer: ids 0 to 2 are special, then one per byte, then one per merge."""
+    """A byte-level tokenizer: ids 0 to 2 are special, then one per byte, one per merge, and words up to VOCAB."""
     words = [*SPECIAL_TOKENS, *sorted(ByteLevel.alphabet()), *("".join(pair) for pair in merges)]
+    words += [f"word{index}" for index in range(len(words), VOCAB)]
     backend = Tokenizer(BPE(vocab={word: index for index, word in enumerate(words)}, merges=list(merges)))
     backend.pre_tokenizer = ByteLevel(add_prefix_space=False)
     backend.decoder = ByteLevelDecoder()

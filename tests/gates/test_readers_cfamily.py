@@ -62,10 +62,10 @@ def values(text: str) -> list[str]:
 def check_views(data: bytes) -> None:
     """Every view has the length and the line ends of the text, and shows nothing that the text has not."""
     source = Source(data)
-    for view in (source.code, source.live):
+    for view in (source.code, source.live, source.macros):
         assert len(view) == len(source.text)
         for shown, written in zip(view, source.text, strict=True):
-            assert shown == written or (shown == " " and written not in "\r\n")
+            assert shown == written or (shown == " " and written not in "\r\n") or (shown, written) == (";", "#")
     assert all(source.text[d.start] == "#" for d in source.directives)
     assert [s.start for s in source.strings] == sorted(s.start for s in source.strings)
     source.comments, source.statement(len(source.text) // 2)
@@ -208,8 +208,14 @@ def test_a_hash_inside_a_line_or_a_comment_is_no_directive() -> None:
     assert Source(b"a # if 0\n/*\n#if 0\n*/ b // \\\n#if 0\n").directives == []
 
 
-def test_macro_bodies_are_live_and_other_directives_are_not() -> None:
-    assert Source(b"#define D kCUDA\n#if kCUDA\nx\n#endif").live.split() == ["D", "kCUDA", "x"]
+def test_macros_are_a_view_of_their_own() -> None:
+    source = Source(
+        b'a\n#define D kCUDA \\\n  + 1\n#if kCUDA\nx // y\n#define E(n) n "z"\n#endif\n#if 0\n#define F\n#endif'
+    )
+    assert source.live.split() == ["a", "x"]
+    assert source.macros.split() == [";", "D", "kCUDA", "+", "1", ";", "E(n)", "n"]
+    assert source.view(source.text.index("+")) is source.macros
+    assert source.view(source.text.index("x")) is source.live
 
 
 DEAD = [

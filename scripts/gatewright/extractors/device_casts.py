@@ -18,8 +18,7 @@ _LEAD = re.compile(r"(?:\b(?:const|volatile|enum|class|typename)\b\s*+)*+(?:::\s
 _NAMED_CAST = re.compile(r"\b\w*?_cast\s*<\s*\Z")
 _NAMED_CAST_END = re.compile(r"\s*(?:const\b\s*)?&{0,2}\s*>\s*\(")
 _C_STYLE_END = re.compile(r"\s*(?:const\b\s*)?\)\s*(?=[\w(~+!:{-]|[*&]\w)")
-# On one line: a macro's body is followed by code that is none of it.
-_VARIABLE = re.compile(r"[ \t]+(\w+)\s*(?:(?P<literal>=\s*\{?|\()\s*|(?P<brace>\{))")
+_VARIABLE = re.compile(r"\s+(\w+)\s*(?:(?P<literal>=\s*\{?|\()\s*|(?P<brace>\{))")
 _OPENED = re.compile(r"\s*[({]")
 _ELABORATED = re.compile(r"(?:enum|class)\b")
 _FUNCTION_POINTER = re.compile(r"\s*\(\s*\*\s*\w*\s*\)\s*\(")

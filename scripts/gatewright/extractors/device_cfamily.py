@@ -54,7 +54,7 @@ _BEFORE_USE = frozenset(
         "goto",
     }
 )
-_LAST_WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\Z")
+_LAST_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w*+\Z")
 # An escape that spells a letter, a digit or an underscore, and a seam between two string literals.
 _HIDDEN = re.compile(
     rb"\\(?:x0*[3-7]|u00[3-7]|U000000[3-7]|0?[67][0-7]|1[0-7][0-7])"
@@ -151,58 +151,43 @@ class _File:
         self.words = {kind: vocabulary.words(kind) for kind in (*_NAME_KINDS, *_TEXT_KINDS)}
 
     def names(self, plan: _Plan) -> Iterator[Found]:
-        """Qualified names of live code; each is one site, of the first kind that knows it."""
-        if plan.names is None:
-            return
-        live, end = self.source.live, 0
-        for hit in plan.names.finditer(live):
-            if hit.start() < end:
-                continue
-            start = _chain_start(live, hit.start(), end)
-            chain = _CHAIN.match(live, start)
-            if chain is None:
-                continue
-            end = chain.end()
-            parts = [part.strip() for part in chain[0].split("::")]
-            found = self._name("::".join(parts), parts, start, end, plan)
-            if found:
-                yield self._site(start, *found)
+        """Qualified names in statements and in macros; each is one site, of the first kind that knows it."""
+        for code in (self.source.live, self.source.macros) if plan.names else ():
+            end = 0
+            for hit in plan.names.finditer(code) if plan.names else ():
+                start = _chain_start(code, hit.start(), end)
+                chain = _CHAIN.match(code, start) if hit.start() >= end else None
+                if chain:
+                    end = chain.end()
+                    found = self._name(code, chain, plan)
+                    if found:
+                        yield self._site(start, *found)
 
-    def _name(
-        self, chain: str, parts: list[str], start: int, end: int, plan: _Plan
-    ) -> tuple[SiteKind, str, str] | None:
+    def _name(self, code: str, match: re.Match[str], plan: _Plan) -> tuple[SiteKind, str, str] | None:
         """Kind, bucket and token of the first word that knows a name."""
+        parts = [part.strip() for part in match[0].split("::")]
+        chain = "::".join(parts)
         if len(chain) > _CHAIN_LIMIT:
             return None
         for kind, pattern, entry in plan.runs:
-            if match := pattern.search(chain):
-                return kind, entry, chain[match.start() :]
-        if (bucket := self.words["call"].bucket(parts[-1])) and self._is_member(start) and self._is_called(end):
+            if run := pattern.search(chain):
+                return kind, entry, chain[run.start() :]
+        before = code[max(0, match.start() - _BLANKS) : match.start()].rstrip()
+        called = code[match.end() : match.end() + _BLANKS].lstrip().startswith("(")
+        member = before.endswith((".", "->"))
+        if member and called and (bucket := self.words["call"].bucket(parts[-1])):
             return "call", bucket, parts[-1]
-        if (bucket := self.words["predicate"].bucket(parts[-1])) and self._is_asked(start, end):
+        if (member or (called and not _declares(before))) and (bucket := self.words["predicate"].bucket(parts[-1])):
             return "predicate", bucket, parts[-1]
         for part in parts:
             if bucket := self.words["word"].bucket(part):
                 return "word", bucket, part
         return None
 
-    def _is_member(self, start: int) -> bool:
-        return self.source.live[max(0, start - _BLANKS) : start].rstrip().endswith((".", "->"))
-
-    def _is_called(self, end: int) -> bool:
-        return self.source.live[end : end + _BLANKS].lstrip().startswith("(")
-
-    def _is_asked(self, start: int, end: int) -> bool:
-        """Whether a predicate is read or called here, not declared."""
-        if self._is_member(start):
-            return True
-        before = _LAST_WORD.search(self.source.live, max(0, start - _BLANKS), start)
-        return self._is_called(end) and (before is None or before[1] in _BEFORE_USE)
-
     def casts(self, words: Words) -> Iterator[Found]:
-        for cast in integer_casts(self.source.live, words.all) if words else ():
-            bucket = words.bucket(cast.type)
-            if bucket:
+        for code in (self.source.live, self.source.macros) if words else ():
+            for cast in integer_casts(code, words.all):
+                bucket = words.bucket(cast.type) or ""
                 yield self._site(cast.start, "cast", bucket, f"{cast.type}({cast.operand[:80]})")
 
     def strings(self) -> Iterator[Found]:
@@ -261,6 +246,12 @@ def _chain_start(code: str, position: int, floor: int) -> int:
         if scope is None:
             return position
         position = scope.start()
+
+
+def _declares(before: str) -> bool:
+    """Whether what stands before a name makes it a declaration: a type (`bool is_cuda() const`)."""
+    word = _LAST_WORD.search(before)
+    return word is not None and word[0] not in _BEFORE_USE
 
 
 def _components(header: str) -> list[str]:

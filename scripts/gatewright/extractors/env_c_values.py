@@ -67,7 +67,7 @@ class Values:
         return found[:MAX_VALUES]
 
     def _evaluate(self, text: str, span: Span) -> list[Value]:
-        code = self._source.live[span.start : span.end].strip()
+        code = self._source.view(span.start)[span.start : span.end].strip()
         strings = [clean(string.value) for string in self._source.strings_in(span.start, span.end)]
         if len(strings) == 1 and not code:
             return [Value(text, literal=strings[0])]
@@ -106,10 +106,11 @@ class Values:
         pieces: list[str] = []
         parameters: list[Parameter] = []
         position = span.start
-        formats = "format" in self._source.live[span.start : span.end] or "printf" in text
+        code = self._source.view(span.start)
+        formats = "format" in code[span.start : span.end] or "printf" in text
         for string in [*self._source.strings_in(span.start, span.end), None]:
             gap_end = string.start if string else span.end
-            for name in _IDENTIFIER.finditer(self._source.live, position, gap_end):
+            for name in _IDENTIFIER.finditer(code, position, gap_end):
                 if name[0] in _TEXT_BUILDERS or formats:
                     continue
                 pieces.append("*")
@@ -125,7 +126,7 @@ class Values:
 
     def _unwrapped(self, span: Span) -> Span:
         """Without `.c_str()`, `std::string(...)` and parentheses around the whole."""
-        code = self._source.live
+        code = self._source.view(span.start)
         for _ in range(_MAX_WRAPPERS):
             inner = _AS_CHARS.search(code, span.start, span.end)
             if inner:
@@ -148,7 +149,9 @@ class Values:
     def _definitions(self) -> Iterator[tuple[str, "Definition"]]:
         code = self._source.live
         for directive in self._source.directives:
-            if directive.keyword == "define" and (macro := _OBJECT_MACRO.match(code, directive.body, directive.end)):
+            if directive.keyword == "define" and (
+                macro := _OBJECT_MACRO.match(self._source.macros, directive.body, directive.end)
+            ):
                 yield macro[1], Definition(Span(macro.end(), directive.end))
         for match in _DEFINED.finditer(code):
             if match[2] in ("=", "+="):

@@ -5,7 +5,7 @@ that turns its argument into the name with `#`, a name that is passed through a 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from gatewright.extractors.env_c_values import MAX_VALUES, Values, clean
 from gatewright.extractors.env_read import Argument, Call, Constant, EnvFacts, Options, Read, Value
@@ -70,8 +70,7 @@ def extract(data: bytes, options: Options) -> list[EnvFacts]:
 class _Use:
     """A name in live code, and how it is used there."""
 
-    def __init__(self, source: Source, start: int, end: int) -> None:
-        code = source.live
+    def __init__(self, source: Source, code: str, start: int, end: int) -> None:
         self.start, self.name = start, code[start:end]
         before = code[max(0, start - _BEFORE) : start]
         scope = _SCOPE.search(before)
@@ -115,8 +114,7 @@ class _File:
         self.values = Values(source, self.functions)
 
     def reads(self) -> Iterator[Read]:
-        for match in _GETTER.finditer(self.source.live):
-            use = _Use(self.source, match.start(), match.end())
+        for use in self._uses(_GETTER, GETTERS):
             line, column, statement = self._place(use.start)
             index = GETTERS[use.name]
             if use.is_handed_on and not use.is_member:
@@ -127,10 +125,7 @@ class _File:
                         yield Read(line, column, use.name, value, statement)
 
     def calls(self, names: frozenset[str]) -> Iterator[Call]:
-        for match in _IDENTIFIER.finditer(self.source.live):
-            if match[0] not in names or self._is_defined_here(match.start()):
-                continue
-            use = _Use(self.source, match.start(), match.end())
+        for use in self._uses(_IDENTIFIER, names):
             if not use.is_call and not use.is_handed_on:
                 continue
             line, column, statement = self._place(use.start)
@@ -147,6 +142,13 @@ class _File:
                 line = self.source.position(definitions[0].span.start)[0]
                 one_text = len(texts) == 1 and len(definitions) < MAX_VALUES
                 yield Constant(name, texts.pop() if one_text else None, line)
+
+    def _uses(self, pattern: re.Pattern[str], names: Container[str]) -> Iterator[_Use]:
+        """Uses of `names` among what `pattern` finds in statements, then those in macros."""
+        for code in (self.source.live, self.source.macros):
+            for match in pattern.finditer(code):
+                if match[0] in names and not self._is_defined_here(match.start()):
+                    yield _Use(self.source, code, match.start(), match.end())
 
     def _is_defined_here(self, offset: int) -> bool:
         """Whether the name at `offset` is the one that its `#define` defines."""

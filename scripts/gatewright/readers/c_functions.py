@@ -59,8 +59,9 @@ class Functions:
         """The functions around `offset`, innermost first."""
         directive = self._source.directive_at(offset)
         if directive and directive.keyword == "define":
-            macro = _MACRO.match(self._code, directive.body)
-            return [FunctionHeader(macro[1], directive.body, self._parameters(macro.end() - 1))] if macro else []
+            code = self._source.macros
+            macro = _MACRO.match(code, directive.body)
+            return [FunctionHeader(macro[1], directive.body, _parameters(code, macro.end() - 1))] if macro else []
         headers = (self._header(block) for block in self._blocks.around(offset))
         return [header for header in headers if header]
 
@@ -71,7 +72,7 @@ class Functions:
             if header and header.bare in names:
                 yield header
         for directive in self._source.directives:
-            macro = _MACRO.match(self._code, directive.body) if directive.keyword == "define" else None
+            macro = _MACRO.match(self._source.macros, directive.body) if directive.keyword == "define" else None
             if macro and macro[1] in names:
                 yield FunctionHeader(macro[1], directive.body, ())
 
@@ -84,13 +85,13 @@ class Functions:
         """The function whose body opens at `block`; None for a type, a namespace, a loop, a branch."""
         start = self._blocks.header_start(block)
         if closure := _LAMBDA.search(self._code, start, block):
-            return FunctionHeader(closure[1], block, self._parameters(closure.end() - 1)) if closure[1] else None
+            return FunctionHeader(closure[1], block, _parameters(self._code, closure.end() - 1)) if closure[1] else None
         for match in _CALLABLE.finditer(self._code, start, block):
             name = match[1]
             if name in _CONTROL:
                 return None
             if name not in _NO_FUNCTION:
-                return FunctionHeader(self._qualified(name, block), block, self._parameters(match.end() - 1))
+                return FunctionHeader(self._qualified(name, block), block, _parameters(self._code, match.end() - 1))
         return None
 
     def _qualified(self, name: str, block: int) -> str:
@@ -102,12 +103,12 @@ class Functions:
             return bare
         return f"{scopes[-1]}.{bare}"
 
-    def _parameters(self, parenthesis: int) -> tuple[NamedParameter, ...]:
-        found = []
-        for span in split_arguments(self._code, parenthesis):
-            text = self._code[span.start : span.end]
-            declared, equals, _ = text.partition("=")
-            name = _LAST_NAME.search(declared.rstrip())
-            default = Span(span.start + len(declared) + 1, span.end) if equals else None
-            found.append(NamedParameter(name[1] if name else "", default))
-        return tuple(found)
+
+def _parameters(code: str, parenthesis: int) -> tuple[NamedParameter, ...]:
+    found = []
+    for span in split_arguments(code, parenthesis):
+        declared, equals, _ = code[span.start : span.end].partition("=")
+        name = _LAST_NAME.search(declared.rstrip())
+        default = Span(span.start + len(declared) + 1, span.end) if equals else None
+        found.append(NamedParameter(name[1] if name else "", default))
+    return tuple(found)

@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 _PREFIX = re.compile(r"(?<!\w)(?:(?:u8|[LuU])R?+|R)\Z")
 _ESCAPE = re.compile(rf"{SPLICE}|\\(?:([0-7]{{1,3}})|x([0-9a-fA-F]++)|u([0-9a-fA-F]{{4}})|U([0-9a-fA-F]{{8}})|(.?))")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_NOT_LINE_END = re.compile(r"[^\r\n]")
+_LINE_TEXT = re.compile(r"[^\r\n]++")
 _SPLICE = re.compile(SPLICE)
 
 
@@ -76,7 +76,7 @@ def tokenize(text: str) -> tuple[list[Token], str]:
 def blank(text: str) -> str:
     """Spaces in place of `text`, line ends kept."""
     if "\n" in text or "\r" in text:
-        return _NOT_LINE_END.sub(" ", text)
+        return _LINE_TEXT.sub(lambda line: " " * len(line[0]), text)
     return " " * len(text)
 
 

@@ -55,14 +55,25 @@ class Source(Positions):
 
     @cached_property
     def live(self) -> str:
-        """`code` without what every configuration drops (`#if 0`); of directives, macro bodies stay."""
+        """`code` without directives, and without what every configuration drops (`#if 0`)."""
+        return self._blanked(self.preprocessor.dropped())
+
+    @cached_property
+    def macros(self) -> str:
+        """Of `code` only what live macros are defined as, from their names on, with a `;` before each."""
         pieces: list[str] = []
         last = 0
-        for start, end in self.preprocessor.dropped():
-            start = max(start, last)
-            pieces += (self.code[last:start], blank(self.code[start:end]))
-            last = max(last, min(end, len(self.code)))
-        return "".join(pieces) + self.code[last:]
+        for directive in self.directives:
+            if directive.keyword == "define" and not directive.dead:
+                pieces += (blank(self.code[last : directive.start]), ";", " " * (directive.body - directive.start - 1))
+                pieces.append(self.code[directive.body : directive.end])
+                last = directive.end
+        return "".join(pieces) + blank(self.code[last:])
+
+    def view(self, offset: int) -> str:
+        """Whichever of `live` and `macros` shows the code at `offset`."""
+        directive = self.directive_at(offset)
+        return self.macros if directive and directive.keyword == "define" else self.live
 
     @cached_property
     def preprocessor(self) -> Preprocessor:
@@ -151,6 +162,15 @@ class Source(Positions):
                 pieces += (self.code[start : token.start], self.text[token.start : token.end])
                 start = token.end
         return "".join(pieces) + self.code[start:end]
+
+    def _blanked(self, spans: list[tuple[int, int]]) -> str:
+        pieces: list[str] = []
+        last = 0
+        for start, end in spans:
+            start = max(start, last)
+            pieces += (self.code[last:start], blank(self.code[start:end]))
+            last = max(last, min(end, len(self.code)))
+        return "".join(pieces) + self.code[last:]
 
     def _adjacent(self, end: int, start: int) -> bool:
         gap = self.code[end:start]

@@ -78,13 +78,13 @@ class Preprocessor(msgspec.Struct):
         return index < len(self.directives) and self.directives[index].end <= end
 
     def dropped(self) -> list[tuple[int, int]]:
-        """Spans that are no live code: dead branches, and directives except the bodies of macros."""
+        """Spans that are no statements of any configuration: dead branches and directives."""
         dead = [
             (start, end)
             for start, end, index in zip(self.marks, [*self.marks[1:], sys.maxsize], self.open, strict=True)
             if index >= 0 and self.branches[index].dead
         ]
-        lines = [(d.start, d.body if d.keyword == "define" else d.end) for d in self.directives]
+        lines = [(directive.start, directive.end) for directive in self.directives]
         return sorted(dead + lines)
 
 

@@ -45,10 +45,20 @@ class PolicyCheck(Check[Policy]):
     rules = (
         Rule("policy/loosened", "a policy finds what the base's policy finds, or says why not", empty_ok=True),
         Rule("policy/empty-glob", "every path pattern of a policy matches a file", empty_ok=True),
-        Rule("policy/unread", "every source file that a check selects can be read", empty_ok=True),
+        Rule(
+            "policy/unread",
+            "every source file that a check selects can be read",
+            empty_ok=True,
+            shown_by="tests/gates/test_policy.py",
+        ),
         Rule("policy/exemption-malformed", "an exemption has a rule, an owner and a reason", empty_ok=True),
         Rule("policy/exemption-unused", "an exemption matches a finding", empty_ok=True),
-        Rule("policy/merge-conflict", "the two sides of a judged merge agree on every path", empty_ok=True),
+        Rule(
+            "policy/merge-conflict",
+            "the two sides of a judged merge agree on every path",
+            empty_ok=True,
+            shown_by="tests/gates/test_merge.py",
+        ),
     )
 
     def judge(self, tree: Tree, policy: Policy) -> Judgement:

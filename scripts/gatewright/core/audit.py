@@ -79,19 +79,22 @@ def _manual(snapshot: Snapshot, name: str) -> list[Finding]:
         examples = cases(text, path)
     except PolicyError as error:
         return [_finding("audit/manual", path, error.message, error.help)]
-    rules = {rule.id for rule in load_check(name).rules}
+    rules = {rule.id: rule for rule in load_check(name).rules}
     described = {section.rule for section in sections(text)} - {""}
     findings = [
         *(
             _finding("audit/manual", path, f"no section explains the rule {r}", f"add a heading `## {r}`")
-            for r in sorted(rules - described)
+            for r in sorted(rules.keys() - described)
         ),
         *(
             _finding("audit/manual", path, f"a section explains {r}, which is no rule", "remove it")
-            for r in sorted(described - rules)
+            for r in sorted(described - rules.keys())
         ),
     ]
-    for rule in sorted(rules & described):
+    for rule in sorted(rules.keys() & described):
+        suite = rules[rule].shown_by
+        if suite in snapshot.entries:
+            continue
         own = [case for case in examples if case.rule == rule]
         shown = {
             "bad": any(f.startswith(rule + " ") or f == rule for c in own for f in c.finds),

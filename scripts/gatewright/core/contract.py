@@ -21,7 +21,11 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One sentence that a check enforces. `empty_ok`: zero things examined is a legitimate PASS."""
+    """One sentence that a check enforces.
+
+    `empty_ok`: zero things examined is a legitimate PASS. `shown_by`: the suite that shows the rule
+    both ways, where no tree on a manual page can.
+    """
 
     id: str
     summary: str
@@ -30,6 +34,7 @@ class Rule(msgspec.Struct, frozen=True):
     empty_ok: bool = False
     # Findings that are listed but never fail a run.
     advisory: bool = False
+    shown_by: str = ""
 
 
 class Judgement(msgspec.Struct):

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 
 def call(*command: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "PYTHON"))}
-    return subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    arguments = [str(part) for part in command]
+    return subprocess.run(arguments, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,8 @@ def test_a_verdict_in_a_new_repository(installed: Path, tmp_path: Path) -> None:
     }.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(text)
-    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=n@n", "commit", "-qm", "one"]):
+    identity = ["-c", "user.name=n", "-c", "user.email=n@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "one"]):
         assert call("git", *command, cwd=tmp_path).returncode == 0
     assert call(installed / "gate", "init", cwd=tmp_path).returncode == 0
     clean = call(installed / "gate", "run", cwd=tmp_path)
@@ -69,6 +71,6 @@ def test_a_verdict_in_a_new_repository(installed: Path, tmp_path: Path) -> None:
 
 
 def test_engine_command_says_which_extra_is_missing(installed: Path, tmp_path: Path) -> None:
-    result = call(installed / "engine", "models", cwd=tmp_path)
+    result = call(installed / "engine", "generate", "hello", cwd=tmp_path)
     assert result.returncode == 2
     assert "engine" in result.stderr and "pip install" in result.stderr

@@ -27,10 +27,9 @@ class Modules:
         roots = [_ancestor(path, level)] if level else self._roots
         parts = name.split(".") if name else []
         for size in range(len(parts), 0, -1):
-            for root in roots:
-                found = self._module(posixpath.join(root, *parts[:size]))
-                if found:
-                    return self._policy.room_of(found)
+            found = [file for root in roots if (file := self._module(posixpath.join(root, *parts[:size])))]
+            if found:
+                return next(filter(None, map(self._policy.room_of, found)), "")
         return ""
 
     def _module(self, stem: str) -> str:

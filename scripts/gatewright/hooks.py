@@ -110,8 +110,8 @@ def install_hook(folder: Path, hook: str) -> str:
             f"core.hooksPath = {value!r} ({origin}): git does not read this repository's own hooks folder",
             f'add a line to the hooks there: {call} "$@" || exit 1 (or unset core.hooksPath for this repository)',
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(_script(hook))
     except OSError as error:

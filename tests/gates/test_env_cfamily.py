@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -339,8 +340,9 @@ def test_rust_source_keeps_lines_and_length() -> None:
 def test_any_bytes_are_extracted(data: bytes, words: list[str]) -> None:
     text = data + "".join(words).encode() + data
     for extract in (env_cfamily.extract, env_rust.extract):
-        extract(text, Options())
-        extract(text, Options(("flag", "N")))
+        for options in (Options(), Options(("flag", "N"))):
+            extracted = extract(text, options)
+            assert msgspec.json.decode(msgspec.json.encode(extracted), type=list[EnvFacts]) == extracted
 
 
 @pytest.mark.parametrize(

@@ -42,24 +42,8 @@ _DEFINING = frozenset(
 _AFTER_PARAMETERS = frozenset(
     {"const", "volatile", "override", "final", "noexcept", "requires", "mutable", "throw", "and", "or"}
 )
-_TYPES = frozenset(
-    {
-        "unsigned",
-        "signed",
-        "int",
-        "long",
-        "short",
-        "char",
-        "bool",
-        "float",
-        "double",
-        "void",
-        "auto",
-        "const",
-        "size_t",
-        "typename",
-        "struct",
-    }
+_TYPE = re.compile(
+    r"(?:un)?signed|int|long|short|char|bool|float|double|void|auto|const|size_t|u?int\d+_t|typename|struct"
 )
 _WORD_OPERATORS = frozenset(
     {"and", "or", "xor", "not", "bitand", "bitor", "compl", "sizeof", "alignof", "co_await", "new"}
@@ -164,7 +148,7 @@ def _is_parameters(operand: str) -> bool:
         if previous and _is_word(token) and previous not in _WORD_OPERATORS and token not in _WORD_OPERATORS:
             return True
         previous = token if _is_word(token) else ""
-    return not tokens or tokens[-1] in ("&", "*", "...") or tokens[-1] in _TYPES
+    return not tokens or tokens[-1] in ("&", "*", "...") or _TYPE.fullmatch(tokens[-1]) is not None
 
 
 def _is_enumerator(operand: str, type_name: str) -> bool:

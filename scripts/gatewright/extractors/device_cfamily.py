@@ -14,6 +14,7 @@ import msgspec
 from gatewright.extractors.device_casts import integer_casts
 from gatewright.extractors.device_site import Site, SiteKind, Vocabulary, WordKind, Words, one_line
 from gatewright.readers.cfamily import Source
+from gatewright.readers.positions import encodable
 from gatewright.readers.preprocessor import asserted_names
 
 _CHAIN_KINDS: tuple[Literal["attribute", "enumerator"], ...] = ("attribute", "enumerator")
@@ -32,29 +33,11 @@ _INDEX = re.compile(r":\d*\Z")
 _HEADER = re.compile(r'[<"]([^>"]*)[>"]')
 _CONDITIONALS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef"})
 _INCLUDES = frozenset({"include", "include_next", "import"})
-# A name behind one of these is used; behind any other name it is declared (`bool is_cuda() const`).
-_BEFORE_USE = frozenset(
-    {
-        "return",
-        "case",
-        "else",
-        "do",
-        "throw",
-        "and",
-        "or",
-        "not",
-        "xor",
-        "if",
-        "while",
-        "co_return",
-        "co_await",
-        "co_yield",
-        "new",
-        "delete",
-        "goto",
-    }
+# A type before a name declares it (`bool is_cuda() const`); these words do not.
+_DECLARES = re.compile(
+    r"(?<!\w)(?!(?:return|case|else|do|throw|and|or|not|xor|if|while|co_return|co_await|co_yield|new|delete)\b)"
+    r"[A-Za-z_]\w*+\Z"
 )
-_LAST_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w*+\Z")
 # An escape that spells a letter, a digit or an underscore, and a seam between two string literals.
 _HIDDEN = re.compile(
     rb"\\(?:x0*[3-7]|u00[3-7]|U000000[3-7]|0?[67][0-7]|1[0-7][0-7])"
@@ -152,16 +135,19 @@ class _File:
 
     def names(self, plan: _Plan) -> Iterator[Found]:
         """Qualified names in statements and in macros; each is one site, of the first kind that knows it."""
-        for code in (self.source.live, self.source.macros) if plan.names else ():
+        if plan.names is None:
+            return
+        for code in (self.source.live, self.source.macros):
             end = 0
-            for hit in plan.names.finditer(code) if plan.names else ():
-                start = _chain_start(code, hit.start(), end)
-                chain = _CHAIN.match(code, start) if hit.start() >= end else None
+            for hit in plan.names.finditer(code):
+                if hit.start() < end:
+                    continue
+                chain = _CHAIN.match(code, _chain_start(code, hit.start(), end))
                 if chain:
                     end = chain.end()
                     found = self._name(code, chain, plan)
                     if found:
-                        yield self._site(start, *found)
+                        yield self._site(chain.start(), *found)
 
     def _name(self, code: str, match: re.Match[str], plan: _Plan) -> tuple[SiteKind, str, str] | None:
         """Kind, bucket and token of the first word that knows a name."""
@@ -177,7 +163,9 @@ class _File:
         member = before.endswith((".", "->"))
         if member and called and (bucket := self.words["call"].bucket(parts[-1])):
             return "call", bucket, parts[-1]
-        if (member or (called and not _declares(before))) and (bucket := self.words["predicate"].bucket(parts[-1])):
+        if (member or (called and not _DECLARES.search(before))) and (
+            bucket := self.words["predicate"].bucket(parts[-1])
+        ):
             return "predicate", bucket, parts[-1]
         for part in parts:
             if bucket := self.words["word"].bucket(part):
@@ -234,7 +222,7 @@ class _File:
     def _site(self, offset: int, kind: SiteKind, bucket: str, token: str) -> Found:
         line, column = self.source.position(offset)
         statement = one_line(self.source.statement(offset))
-        return offset, Site(line, column, kind, bucket, _printable(token), _printable(statement))
+        return offset, Site(line, column, kind, bucket, encodable(token), encodable(statement))
 
 
 def _chain_start(code: str, position: int, floor: int) -> int:
@@ -248,18 +236,7 @@ def _chain_start(code: str, position: int, floor: int) -> int:
         position = scope.start()
 
 
-def _declares(before: str) -> bool:
-    """Whether what stands before a name makes it a declaration: a type (`bool is_cuda() const`)."""
-    word = _LAST_WORD.search(before)
-    return word is not None and word[0] not in _BEFORE_USE
-
-
 def _components(header: str) -> list[str]:
     """Folders of a header's path, and its file name without suffix."""
     *folders, name = header.split("/")
     return [*folders, name.partition(".")[0]]
-
-
-def _printable(text: str) -> str:
-    """Text that can be encoded: bytes that were not UTF-8 become question marks."""
-    return text.encode("utf-8", "replace").decode()

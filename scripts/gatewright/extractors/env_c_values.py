@@ -11,6 +11,7 @@ from gatewright.extractors.env_read import Parameter, Value
 from gatewright.readers.blocks import Span, expression_end, split_arguments
 from gatewright.readers.c_functions import Functions
 from gatewright.readers.cfamily import Source
+from gatewright.readers.positions import encodable
 
 MAX_VALUES = 16
 _MAX_WRAPPERS = 4
@@ -47,7 +48,7 @@ class Values:
     def of(self, span: Span) -> list[Value]:
         """The values that the expression at `span` may have; at least one."""
         if span not in self._known:
-            text = clean(" ".join(self._source.spelling(span.start, span.end).split()))[:_TEXT_LIMIT]
+            text = encodable(" ".join(self._source.spelling(span.start, span.end).split()))[:_TEXT_LIMIT]
             # What a definition by itself, over any detour, comes back to.
             self._known[span] = [Value(text, pattern="*")]
             self._known[span] = list(dict.fromkeys(self._evaluate(text, self._unwrapped(span))))[:MAX_VALUES]
@@ -68,7 +69,7 @@ class Values:
 
     def _evaluate(self, text: str, span: Span) -> list[Value]:
         code = self._source.view(span.start)[span.start : span.end].strip()
-        strings = [clean(string.value) for string in self._source.strings_in(span.start, span.end)]
+        strings = [encodable(string.value) for string in self._source.strings_in(span.start, span.end)]
         if len(strings) == 1 and not code:
             return [Value(text, literal=strings[0])]
         if strings and "?" in code and ":" in code:
@@ -117,7 +118,7 @@ class Values:
                 parameter = self._parameter(name[0], name.start())
                 parameters += [parameter] if parameter else []
             if string:
-                value = clean(string.value)
+                value = encodable(string.value)
                 pieces.append(_FIELD.sub("*", value) if formats else value)
                 position = string.end
         pattern = _joined(pieces) or "*"
@@ -175,8 +176,3 @@ class Definition(msgspec.Struct, frozen=True):
 def _joined(pieces: list[str]) -> str:
     """The pieces as one glob, neighbouring stars merged."""
     return re.sub(r"\*{2,}", "*", "".join(pieces))
-
-
-def clean(text: str) -> str:
-    """Text that can be encoded: bytes that were not UTF-8 become question marks."""
-    return text.encode("utf-8", "replace").decode()

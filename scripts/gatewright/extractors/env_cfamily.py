@@ -7,11 +7,12 @@ that turns its argument into the name with `#`, a name that is passed through a 
 import re
 from collections.abc import Container, Iterator, Mapping
 
-from gatewright.extractors.env_c_values import MAX_VALUES, Values, clean
+from gatewright.extractors.env_c_values import MAX_VALUES, Values
 from gatewright.extractors.env_read import Argument, Call, Constant, EnvFacts, Options, Read, Value
 from gatewright.readers.blocks import Span, split_arguments
 from gatewright.readers.c_functions import Functions
 from gatewright.readers.cfamily import Source
+from gatewright.readers.positions import encodable
 
 # Which argument of each reading function is the variable's name.
 GETTERS: Mapping[str, int] = {
@@ -56,14 +57,14 @@ def extract(data: bytes, options: Options) -> list[EnvFacts]:
             return []
         file = _File(Source(data))
         facts = EnvFacts(
-            calls=tuple(file.calls(wanted)),
+            calls=tuple(sorted(file.calls(wanted), key=lambda call: (call.line, call.column))),
             constants=tuple(file.constants(wanted)),
             defines=tuple(dict.fromkeys(header.name for header in file.functions.named(wanted))),
         )
         return [facts] if facts.calls or facts.constants or facts.defines else []
     if not PREFILTER.search(data):
         return []
-    reads = tuple(_File(Source(data)).reads())
+    reads = tuple(sorted(_File(Source(data)).reads(), key=lambda read: (read.line, read.column)))
     return [EnvFacts(reads=reads)] if reads else []
 
 
@@ -157,4 +158,4 @@ class _File:
 
     def _place(self, offset: int) -> tuple[int, int, str]:
         line, column = self.source.position(offset)
-        return line, column, clean(" ".join(self.source.statement(offset).split()))[:_STATEMENT_LIMIT]
+        return line, column, encodable(" ".join(self.source.statement(offset).split()))[:_STATEMENT_LIMIT]

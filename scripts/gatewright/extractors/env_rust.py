@@ -12,9 +12,9 @@ from functools import cached_property
 
 import msgspec
 
-from gatewright.extractors.env_c_values import clean
 from gatewright.extractors.env_read import Argument, Call, Constant, EnvFacts, Options, Parameter, Read, Value
 from gatewright.readers.blocks import Span, expression_end, split_arguments
+from gatewright.readers.positions import encodable
 from gatewright.readers.rust import Source
 
 PREFILTER = re.compile(rb"\benv\b|dotenv|\bvar(?:_os)?\b")
@@ -54,7 +54,7 @@ def extract(data: bytes, options: Options) -> list[EnvFacts]:
             return []
         file = _File(Source(data))
         facts = EnvFacts(
-            calls=tuple(file.calls(wanted)),
+            calls=tuple(sorted(file.calls(wanted), key=lambda call: (call.line, call.column))),
             constants=tuple(file.constants(wanted)),
             defines=tuple(name for name in file.functions.values() if name.rpartition(".")[2] in wanted),
         )
@@ -137,7 +137,7 @@ class _File:
     def value(self, span: Span) -> Value:
         """What the expression at `span` says about a text."""
         if span not in self._values:
-            text = clean(" ".join(self.source.spelling(span.start, span.end).split()))[:_STATEMENT_LIMIT]
+            text = encodable(" ".join(self.source.spelling(span.start, span.end).split()))[:_STATEMENT_LIMIT]
             # What a definition by itself, over any detour, comes back to.
             self._values[span] = Value(text, pattern="*")
             self._values[span] = self._evaluate(text, self._unwrapped(span))
@@ -145,7 +145,7 @@ class _File:
 
     def _evaluate(self, text: str, span: Span) -> Value:
         code = self.code[span.start : span.end].strip(" \t\r\n&*")
-        strings = [clean(string.value) for string in self.source.strings_in(span.start, span.end)]
+        strings = [encodable(string.value) for string in self.source.strings_in(span.start, span.end)]
         if len(strings) == 1 and not code:
             return Value(text, literal=strings[0])
         if not strings and code.isascii() and code.isdigit():
@@ -235,7 +235,7 @@ class _File:
         start = max(0, offset - _REACH, *(self.code.rfind(mark, max(0, offset - _REACH), offset) + 1 for mark in ";{}"))
         ends = (at for mark in ";{}" if (at := self.code.find(mark, offset, offset + _REACH)) >= 0)
         end = min(ends, default=offset + _REACH - 1) + 1
-        return line, column, clean(" ".join(self.source.spelling(start, end).split()))[:_STATEMENT_LIMIT]
+        return line, column, encodable(" ".join(self.source.spelling(start, end).split()))[:_STATEMENT_LIMIT]
 
 
 def _trimmed(code: str, span: Span) -> tuple[int, int]:

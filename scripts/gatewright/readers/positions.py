@@ -29,3 +29,8 @@ class Positions:
     @cached_property
     def _line_starts(self) -> list[int]:
         return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+
+
+def encodable(text: str) -> str:
+    """Text that any encoder takes: bytes that were not UTF-8 become question marks."""
+    return text.encode("utf-8", "replace").decode()

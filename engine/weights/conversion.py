@@ -61,11 +61,11 @@ def _write(file: GGUFFile, folder: Path) -> None:
 def _write_tensors(file: GGUFFile, folder: Path) -> None:
     weight_map: dict[str, str] = {}
     shard: dict[str, Tensor] = {}
-    size = 0
+    size = total = 0
 
     def flush() -> None:
         name = f"model-{len(set(weight_map.values())) + 1:05d}.safetensors"
-        save_file(shard, folder / name)
+        save_file(shard, folder / name, metadata={"format": "pt"})
         weight_map.update(dict.fromkeys(shard, name))
         shard.clear()
 
@@ -75,8 +75,9 @@ def _write_tensors(file: GGUFFile, folder: Path) -> None:
             size = 0
         shard[name] = tensor
         size += tensor.nbytes
+        total += tensor.nbytes
     flush()
-    index: dict[str, Any] = {"weight_map": weight_map}
+    index: dict[str, Any] = {"metadata": {"total_size": total}, "weight_map": weight_map}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
 
 

@@ -32,7 +32,12 @@ _GEMMA_LAYER = {
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
-_ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM", "gemma3": "Gemma3ForCausalLM"}
+# GGUF architecture -> (`architectures`, `model_type`) of config.json.
+_ARCHITECTURES = {
+    "llama": ("LlamaForCausalLM", "llama"),
+    "qwen3": ("Qwen3ForCausalLM", "qwen3"),
+    "gemma3": ("Gemma3ForCausalLM", "gemma3_text"),
+}
 _TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K")
 # The one size whose attention scale is not that of its head dimension.
 _GEMMA_27B_LAYERS = 62
@@ -59,7 +64,8 @@ class GGUFFile:
         heads, hidden = self._size("attention.head_count"), self._size("embedding_length")
         head_dim = self._value(f"{self.architecture}.attention.key_length", hidden // heads)
         config: dict[str, Any] = {
-            "architectures": [_ARCHITECTURES[self.architecture]],
+            "architectures": [_ARCHITECTURES[self.architecture][0]],
+            "model_type": _ARCHITECTURES[self.architecture][1],
             "vocab_size": int(tensors["token_embd.weight"].shape[1]),
             "hidden_size": hidden,
             "intermediate_size": self._size("feed_forward_length"),

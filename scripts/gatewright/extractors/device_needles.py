@@ -22,7 +22,7 @@ _JOINED_LINES = re.compile(rb"\\(?<=[A-Za-z0-9_.:]\\)(?:\r\n|\r|\n)(?=[A-Za-z0-9
 # Letters and digits that NFKC, which Python applies to identifiers, turns into ASCII ones.
 _COMPATIBLE = re.compile(
     "[\u00aa\u00ba\u0132-\u0133\u013f-\u0140\u0149\u017f\u01c4-\u01cc\u01f1-\u01f3\u02b0-\u02b8\u02e0-\u02e4"
-    "\u1d2c-\u1d6a\u1d78-\u1dbf\u1e9a\u1e9b\u2071\u207f\u2090-\u209c\u2102-\u2149\u2160-\u2188\u2c7c\u2c7d"
+    "\u1d2c-\u1d6a\u1d78-\u1dbf\u1e9a\u1e9b\u2071\u207f\u2090-\u209c\u2102-\u2149\u2160-\u2188\u2c7c\u2c7d\ua69c\ua7f2-\ua7f4\ua7f8\ua7f9\uab5c-\uab5f"
     "\ufb00-\ufb06\ufe33\ufe34\ufe4d-\ufe4f\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"
     "\U00010780-\U000107ba\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9]"
 )

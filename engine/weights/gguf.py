@@ -38,7 +38,6 @@ _ARCHITECTURES = {
     "qwen3": ("Qwen3ForCausalLM", "qwen3"),
     "gemma3": ("Gemma3ForCausalLM", "gemma3_text"),
 }
-_TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K")
 # The one size whose attention scale is not that of its head dimension.
 _GEMMA_27B_LAYERS = 62
 
@@ -90,12 +89,15 @@ class GGUFFile:
 
     def _restore(self, tensor: ReaderTensor) -> Tensor:
         kind = tensor.tensor_type
-        if kind.name not in _TYPES:
+        try:
+            data = dequantize(tensor.data, kind)
+        except NotImplementedError:
             raise CheckpointError(
-                f"tensor {tensor.name!r} of {self.path} is stored as {kind.name}; supported are {', '.join(_TYPES)}"
-            )
+                f"tensor {tensor.name!r} of {self.path} is stored as {kind.name}, which cannot be dequantised here; "
+                "convert the file to another type, for example Q8_0"
+            ) from None
         shape = tuple(int(size) for size in reversed(tensor.shape))
-        values = torch.from_numpy(np.array(dequantize(tensor.data, kind), dtype=np.float32)).reshape(shape)
+        values = torch.from_numpy(np.array(data, dtype=np.float32)).reshape(shape)
         if self.architecture == "llama" and re.search(r"\.attn_[qk]\.", tensor.name):
             heads = self._size("attention.head_count" + ("_kv" if ".attn_k." in tensor.name else ""))
             values = unpermute(values, heads)

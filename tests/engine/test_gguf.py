@@ -132,7 +132,7 @@ def test_an_exact_file_gives_the_tokens_of_the_model_it_was_made_from(family: st
     assert generate(path, prompts) == expected
 
 
-@pytest.mark.parametrize("kind", [Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1])
+@pytest.mark.parametrize("kind", [Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0])
 def test_every_type_gives_the_tokens_of_a_model_with_the_same_values(kind: Type, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     model = tiny.build("llama")

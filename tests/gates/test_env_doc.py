@@ -576,6 +576,7 @@ def test_unknown_keys_of_entries_are_refused(table: str) -> None:
 def test_each_rule_says_how_much_it_looked_at() -> None:
     files = {
         PAGE: page("`ENG_A` | unset | x", "`CI` | unset | x")
+        + "\n"
         + page("`ENG_P` | x", header="Variable | Meaning")
         + REMOVED,
         "m.py": reads("ENG_A", "HOME") + REGISTRY.replace("import os\n", ""),

@@ -17,7 +17,7 @@ _LIMIT_SECONDS = 900.0
 _FACTOR, _ALLOWANCE_SECONDS = 8.0, 1.0
 
 
-class Test(msgspec.Struct):
+class Measured(msgspec.Struct):
     name: str
     seconds: float
     skipped: bool = False
@@ -30,7 +30,7 @@ class Baseline(msgspec.Struct):
     """
 
     suite: str
-    tests: list[Test]
+    tests: list[Measured]
     lines: dict[str, dict[int, list[int]]]
     loaded: list[str]
     opened: list[str]
@@ -155,7 +155,7 @@ def _baseline(project: Project, suite: str, events: list[dict], measured: dict) 
     loads = next(event for event in events if event["kind"] == "collected")
     return Baseline(
         suite=suite,
-        tests=[Test(test, taken, test in skipped) for test, taken in seconds.items()],
+        tests=[Measured(test, taken, test in skipped) for test, taken in seconds.items()],
         lines=lines,
         loaded=measured["loaded"],
         opened=[path for path in measured["opened"] if not path.endswith((".py", ".pyc"))],

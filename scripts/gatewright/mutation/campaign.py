@@ -102,6 +102,8 @@ def run(
         for copied in trees:
             workspace.compile(copied, (project.package_folder, project.suites))
         pool = Pool([Worker(workspace, tree, project.package) for tree in trees])
+        if any(b"hypothesis" in project.read(path) for path in project.test_files()):
+            pool.preload(["hypothesis"])
         try:
             tree = Tree(trees[0])
             baselines = _measure(project, suites, tree, files, tool, store, pool, progress)
@@ -262,7 +264,7 @@ def _test_digests(baseline: Baseline, project: Project, tree: Tree) -> list[byte
                 common.add((path, part.digest))
         for line, tests in baseline.lines.get(path, {}).items():
             executed = definitions.at(line)
-            if executed is not None:
+            if executed is not None and line >= executed.body:
                 for test in tests:
                     (common if test < 0 else own[test]).add((path, executed.digest))
     shared = digest([part for path, d in sorted(common) for part in (path.encode(), d)])

@@ -10,11 +10,13 @@ import msgspec
 class Definition(msgspec.Struct, frozen=True):
     """A function, method or top-level statement, from its first decorator to its last line.
 
-    `uses` are the names and attributes in it. Code between definitions belongs to none.
+    `body` is the first line that runs when it is called: defining it runs those before. `uses` are
+    the names and attributes in it. Code between definitions belongs to none.
     """
 
     name: str
     first: int
+    body: int
     last: int
     digest: bytes
     uses: frozenset[str]
@@ -31,7 +33,7 @@ class Definitions:
             parts = list(self._parts(ast.parse(source).body, ""))
         except SyntaxError:
             digest = blake2b(source, digest_size=16).digest()
-            parts = [Definition("<module>", 1, len(self.lines) + 1, digest, frozenset(), False)]
+            parts = [Definition("<module>", 1, 1, len(self.lines) + 1, digest, frozenset(), False)]
         self.parts = sorted(parts, key=lambda part: part.first)
         self._starts = [part.first for part in self.parts]
 
@@ -58,10 +60,11 @@ class Definitions:
         return Definition(
             name,
             first,
+            node.body[0].lineno if isinstance(node, _FUNCTIONS) else first,
             last,
             blake2b(b"".join(self.lines[first - 1 : last]), digest_size=16).digest(),
             frozenset(names) if walk else frozenset(),
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef),
+            isinstance(node, _FUNCTIONS),
             any("fixture" in ast.unparse(d) for d in decorators),
         )
 
@@ -88,6 +91,7 @@ class Definitions:
 
 
 _NAMES = (ast.Name, ast.Attribute)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def digest(parts: "list[bytes]") -> bytes:

@@ -15,8 +15,19 @@ _TYPE_NAMES = frozenset(
 _GUARDS = frozenset({"frozen", "kw_only", "slots", "gc", "weakref"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
-# Replacements of these bind at least as tightly as anything around them.
-_ATOMS = (ast.Constant, ast.Name, ast.Call, ast.Attribute, ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.Slice)
+# Replacements of these bind at least as tightly as anything around them; a tuple is spelled in brackets.
+_ATOMS = (
+    ast.Constant,
+    ast.Name,
+    ast.Call,
+    ast.Attribute,
+    ast.List,
+    ast.Set,
+    ast.Dict,
+    ast.JoinedStr,
+    ast.Slice,
+    ast.Tuple,
+)
 
 
 def plan_module(path: str, source: bytes) -> list[Mutant]:
@@ -130,7 +141,7 @@ class _Planner:
     def early_return(self, node: "ast.FunctionDef | ast.AsyncFunctionDef") -> Iterator[Mutant]:
         documented = ast.get_docstring(node, clean=False) is not None
         rest = node.body[1:] if documented else node.body
-        if not rest or isinstance(rest[0], ast.Return | ast.Pass | ast.Raise) or _is_stub(rest[0]):
+        if not rest or isinstance(rest[0], ast.Return | ast.Raise) or all(_does_nothing(node) for node in rest):
             return
         first = rest[0]
         decorators = getattr(first, "decorator_list", [])
@@ -202,11 +213,7 @@ class _Planner:
         becomes: str = "",
     ) -> Mutant:
         text = replacement if isinstance(replacement, str) else ast.unparse(replacement)
-        spelled = text
-        if isinstance(replacement, ast.expr) and not isinstance(replacement, _ATOMS):
-            spelled = (
-                f"({text})" if not text.startswith("(") or isinstance(replacement, ast.BinOp | ast.Compare) else text
-            )
+        spelled = f"({text})" if _needs_brackets(node, replacement) else text
         start = self.offset(node) if start < 0 else start
         end = self.end(node) if end < 0 else end
         return Mutant(
@@ -224,6 +231,13 @@ class _Planner:
             last=self.lines[1],
             at_import=self.at_import,
         )
+
+
+def _needs_brackets(node: ast.AST, replacement: Replacement) -> bool:
+    """Whether the replacement may bind less tightly than what it replaces."""
+    if not isinstance(replacement, ast.expr) or isinstance(replacement, _ATOMS):
+        return False
+    return not (isinstance(node, ast.Compare) and isinstance(replacement, ast.Compare))
 
 
 def _header(node: ast.stmt) -> tuple[int, int]:
@@ -245,8 +259,11 @@ def _is_guard(test: ast.expr) -> bool:
     return any(isinstance(n, ast.Name) and n.id in ("TYPE_CHECKING", "__name__") for n in ast.walk(test))
 
 
-def _is_stub(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+def _does_nothing(node: ast.stmt) -> bool:
+    """`...`, `pass` and assertions, which are for the type checker."""
+    return isinstance(node, ast.Pass | ast.Assert) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
 
 
 def _unpacks(node: ast.stmt, value: ast.expr) -> bool:

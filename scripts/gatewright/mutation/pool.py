@@ -27,6 +27,10 @@ class WorkerDied(CannotJudge):
     """The fork server ended; nothing is known about the request."""
 
 
+class Closed(Exception):
+    """The run is over: no request is served any more."""
+
+
 class Worker:
     """One fork server in a copy of the tree. Started by its first request, and again after it died."""
 
@@ -36,6 +40,7 @@ class Worker:
         self.log = workspace.folder / f"{tree.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.libraries: list[str] = []
+        self.closed = False
 
     def _start(self) -> "subprocess.Popen[bytes]":
         self.scratch.mkdir(exist_ok=True)
@@ -71,6 +76,8 @@ class Worker:
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send one request and wait for its answer. Raises WorkerDied."""
+        if self.closed:
+            raise Closed
         process = self.process or self._start()
         assert process.stdin is not None
         try:
@@ -88,9 +95,11 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _died(self, process: "subprocess.Popen[bytes]") -> WorkerDied:
+    def _died(self, process: "subprocess.Popen[bytes]") -> Exception:
+        if self.closed:
+            return Closed()
         self.process = None
-        process.wait()
+        process.communicate()
         words = self.log.read_text(errors="replace").strip().splitlines()[-3:]
         return WorkerDied(
             f"the fork server ended with {process.returncode}: {' '.join(words) or 'no words'}",
@@ -98,16 +107,20 @@ class Worker:
         )
 
     def close(self) -> None:
+        self.closed = True
         process, self.process = self.process, None
         if process is None:
             return
         # Not at once with SIGKILL: the server has a child to end.
         process.terminate()
         try:
-            process.communicate(timeout=_PATIENCE_SECONDS)
+            process.wait(timeout=_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
+            process.wait()
+        for stream in (process.stdin, process.stdout):
+            assert stream is not None
+            stream.close()
 
 
 class Pool:
@@ -115,6 +128,7 @@ class Pool:
 
     def __init__(self, workers: list[Worker]) -> None:
         self.workers = workers
+        self.threads: list[threading.Thread] = []
 
     def map(self, jobs: Iterable[Callable[[Ask], T]]) -> Iterator[T]:
         """Results in the order in which they come. The first exception of a job ends the run."""
@@ -133,8 +147,8 @@ class Pool:
                     done.put(error)
                     return
 
-        threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in self.workers]
-        for thread in threads:
+        self.threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in self.workers]
+        for thread in self.threads:
             todo.put(None)
             thread.start()
         for _ in range(count):
@@ -151,3 +165,5 @@ class Pool:
     def close(self) -> None:
         for worker in self.workers:
             worker.close()
+        for thread in self.threads:
+            thread.join(_PATIENCE_SECONDS)

@@ -155,10 +155,8 @@ def _end_group(pid: int) -> None:
 
 def _fix_randomness() -> None:
     """Verdicts must not depend on the day: property tests draw the same examples in every run."""
-    try:
-        import hypothesis.strategies
-    except ImportError:
-        return
+    import hypothesis.strategies
+
     checks = list(hypothesis.HealthCheck)
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile(
@@ -172,13 +170,14 @@ def _preload(modules: Sequence[str]) -> int:
     for name in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    if "hypothesis" in sys.modules:
+        _fix_randomness()
     return len(modules)
 
 
 def main(package: str, scratch: str, bytecode: str) -> int:
     """Serve until the requests end. `bytecode`: where modules of the tree are compiled to, read by nobody else."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
-    _fix_randomness()
     # Only from here on: what is installed is never mutated, so its own bytecode is good.
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = bytecode
     # An empty folder, so that no conftest of the suites is read before the fork.

@@ -305,6 +305,9 @@ def test_hostile_sources_have_no_exemptions_and_end_nothing() -> None:
         b"'''\n" + needle,
         b"\x00# " + needle,
         b"\tx\n  y # " + needle,
+        b"/* " + needle + b" \xff */\n",
+        b"# " + needle + b" \xff\n",
+        b"<!-- " + needle + b" \xff -->\n",
     ]
     for suffix in ("py", "c", "md", "yaml"):
         for number, source in enumerate(sources):

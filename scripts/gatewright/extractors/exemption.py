@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gatewright.readers.positions import encodable
+
 NEEDLE = b"gate: allow"
 _BEGINS = re.compile(r"gate:\s*allow\b")
 _FORM = re.compile(r"gate:\s*allow\s+([a-z][\w-]*/[\w-]+)\s+\(([^()]*)\)\s*:\s*(.*\S)\s*", re.DOTALL)
@@ -35,7 +37,8 @@ class Comment(NamedTuple):
 
 
 def exemptions(comments: Iterable[Comment]) -> list[Exemption]:
-    found = [(comment, _FORM.fullmatch(comment.text)) for comment in comments if _BEGINS.match(comment.text)]
+    begun = [c._replace(text=encodable(c.text)) for c in comments if _BEGINS.match(c.text)]
+    found = [(comment, _FORM.fullmatch(comment.text)) for comment in begun]
     alone = {comment.line: comment.end for comment, _ in found if comment.alone}
     result = []
     for comment, form in found:

@@ -25,7 +25,7 @@ from gatewright.core.policy import (
 )
 from gatewright.core.report import CheckReport, Exempted, Report, RuleReport
 from gatewright.core.snapshot import printable
-from gatewright.core.tree import Progress, Tree
+from gatewright.core.tree import Known, Progress, Tree
 from gatewright.core.version import gate_digest, gate_version
 from gatewright.extractors.exemption import Exemption
 
@@ -100,10 +100,11 @@ def run(
     rules: dict[str, tuple[Rule, str]] = {}
     examined: Counter[str] = Counter()
     trees: dict[str, Tree] = {}
+    known: Known = {}
     for change in changes:
         base = None if change.base is None or absolute else change.base
         for snapshot in filter(None, (change.head, base)):
-            trees.setdefault(snapshot.label, Tree(snapshot, cache, progress))
+            trees.setdefault(snapshot.label, Tree(snapshot, cache, progress, known))
         outcome = _judge_change(change, trees, absolute=absolute, only=only)
         for name in outcome.policies.reported:
             own = outcome.policies.files[name].check.rules

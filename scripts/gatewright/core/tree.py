@@ -16,17 +16,26 @@ MAX_BYTES = 8 * 1024 * 1024
 _EMPTY = b"\x90"
 
 Progress = Callable[[str, int, int], None]
+# Extractor key -> content's name -> facts: what the trees of one run share, since most of their files are equal.
+Known = dict[bytes, dict[str, list[Any]]]
 
 
 class Tree:
     """One snapshot with its facts. Facts are a pure function of a file's content; see `Extractor`."""
 
-    def __init__(self, snapshot: Snapshot, cache: Cache | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        cache: Cache | None = None,
+        progress: Progress | None = None,
+        known: Known | None = None,
+    ) -> None:
         self.snapshot = snapshot
         self._progress = progress
         self.paths: list[str] = snapshot.files
         self.unread: dict[str, str] = {}
         self._cache = cache or Cache(None)
+        self._known: Known = {} if known is None else known
         self._facts: dict[Extractor, dict[str, list[Any]]] = {}
         self._counts: dict[Extractor, int] = {}
         self._contents: dict[str, str] = {}
@@ -60,22 +69,24 @@ class Tree:
             return
         selected = [self.select(e.paths) for e in wanted]
         self._read_unnamed({path for paths in selected for path in paths})
-        known = [
-            self._cache.get(e.key(), list(dict.fromkeys(self._name(p) for p in paths)))
-            for e, paths in zip(wanted, selected, strict=True)
-        ]
         todo: dict[str, list[int]] = {}
-        seen: set[tuple[int, str]] = set()
-        for number, paths in enumerate(selected):
-            for path in paths:
-                name = self._name(path)
-                if name not in known[number] and (number, name) not in seen:
-                    seen.add((number, name))
-                    todo.setdefault(path, []).append(number)
+        for number, (extractor, paths) in enumerate(zip(wanted, selected, strict=True)):
+            for path in self._unknown(extractor, paths):
+                todo.setdefault(path, []).append(number)
         if todo:
-            self._extract(wanted, todo, known)
-        for number, extractor in enumerate(wanted):
-            self._decode(extractor, selected[number], known[number])
+            self._extract(wanted, todo)
+        for extractor, paths in zip(wanted, selected, strict=True):
+            self._collect(extractor, paths)
+
+    def _unknown(self, extractor: Extractor, paths: Sequence[str]) -> Iterable[str]:
+        """One path for each content whose facts neither this run nor the cache knows."""
+        known = self._known.setdefault(extractor.key(), {})
+        missing = {name: path for path in reversed(paths) if (name := self._name(path)) not in known}
+        if missing:
+            decode = _decoder(extractor)
+            stored = self._cache.get(extractor.key(), list(missing))
+            known.update((name, decode(data)) for name, data in stored.items())
+        return [path for name, path in reversed(missing.items()) if name not in known]
 
     def _name(self, path: str) -> str:
         """What the content of a path is cached under: the blob's id, or a digest of other bytes."""
@@ -93,9 +104,7 @@ class Tree:
         finally:
             reader.close()
 
-    def _extract(
-        self, extractors: Sequence[Extractor], todo: dict[str, list[int]], known: list[dict[str, bytes]]
-    ) -> None:
+    def _extract(self, extractors: Sequence[Extractor], todo: dict[str, list[int]]) -> None:
         from gatewright.core.extraction import extract_all
 
         self._cache.close()
@@ -107,26 +116,23 @@ class Tree:
             if data is None:
                 self.unread[path] = f"larger than {MAX_BYTES} bytes"
                 continue
-            name = self._name(path)
-            known[number][name] = data
-            fresh[number].append((name, data))
+            fresh[number].append((self._name(path), data))
         for extractor, facts in zip(extractors, fresh, strict=True):
             if facts:
+                decode = _decoder(extractor)
+                self._known[extractor.key()].update((name, decode(data)) for name, data in facts)
                 self._cache.put(extractor.key(), facts)
 
-    def _decode(self, extractor: Extractor, paths: Sequence[str], known: Mapping[str, bytes]) -> None:
-        decoder = msgspec.msgpack.Decoder(list[extractor.fact])  # type: ignore[name-defined]
-        facts: dict[str, list[Any]] = {}
-        count = 0
-        for path in paths:
-            data = known.get(self._name(path))
-            if data is None:
-                continue
-            count += 1
-            if data != _EMPTY:
-                facts[path] = decoder.decode(data)
-        self._facts[extractor] = facts
-        self._counts[extractor] = count
+    def _collect(self, extractor: Extractor, paths: Sequence[str]) -> None:
+        known = self._known[extractor.key()]
+        found = {path: known[name] for path in paths if (name := self._name(path)) in known}
+        self._counts[extractor] = len(found)
+        self._facts[extractor] = {path: facts for path, facts in found.items() if facts}
+
+
+def _decoder(extractor: Extractor) -> Callable[[bytes], list[Any]]:
+    decode = msgspec.msgpack.Decoder(list[extractor.fact]).decode  # type: ignore[name-defined]
+    return lambda data: [] if data == _EMPTY else decode(data)
 
 
 def read_and_extract(

@@ -138,7 +138,7 @@ def test_hk_23_from_a_linked_work_tree_it_is_the_common_folder(work: Work) -> No
     assert said == f"installed: {work.path}/.git/hooks/pre-push"
 
 
-def test_hk_23_another_hook_is_never_overwritten(work: Work) -> None:
+def test_hk_23_r_17_another_hook_is_never_overwritten_and_a_comment_that_names_gate_is_no_call(work: Work) -> None:
     path = work.path / ".git" / "hooks" / "pre-push"
     path.parent.mkdir(exist_ok=True)
     for body in ("#!/bin/sh\nexit 0\n", "#!/bin/sh\n# An example of a hook pre-push, not gate hook pre-push\n"):

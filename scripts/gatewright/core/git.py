@@ -29,7 +29,7 @@ LOCAL_VARIABLES = (
 
 # A read never takes a lock, follows a replacement, asks a person, or fetches in a partial clone
 # (older git knows no GIT_NO_LAZY_FETCH; without an allowed protocol its fetch fails at once).
-_READ_ONLY = {
+READ_ONLY = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
@@ -79,14 +79,14 @@ class Repository:
         variables left behind by another repository's hook are dropped.
         """
         self.start = start
-        self.environ = {**environ, **_READ_ONLY}
+        self.environ = {**environ, **READ_ONLY}
         inherited = environ.get("GIT_DIR")
         if inherited is not None and not in_hook:
-            found = self._describe({**foreign_environment(environ), **_READ_ONLY})
+            found = self._describe({**foreign_environment(environ), **READ_ONLY})
             if found is not None:
                 same = Path(found[1]) == (start / inherited).resolve()
                 kept = environ if same else foreign_environment(environ)
-                self.environ = {**kept, **_READ_ONLY}
+                self.environ = {**kept, **READ_ONLY}
                 for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_PREFIX"):
                     self.environ.pop(name, None)
         described = self._describe(self.environ)

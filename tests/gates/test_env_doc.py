@@ -341,6 +341,12 @@ def test_defaults_that_differ(cell: str, default: str, said: str) -> None:
     assert f"`{said}`" in finding.help and "m.py:2" in finding.message
 
 
+def test_a_wrapper_whose_default_is_none_has_none() -> None:
+    wrapper = "import os\ndef text(name, default=None): return os.getenv(name, default)\ntext('ENG_A')\n"
+    judgement = judge({PAGE: page("`ENG_A` | unset | x"), "m.py": wrapper})
+    assert (judgement.findings, judgement.notes) == ([], [])
+
+
 def test_one_difference_is_one_finding_however_often_the_code_has_it() -> None:
     files = {PAGE: page("`ENG_A` | `1` | x"), "m.py": code("'2'"), "n.py": code("'2'")}
     assert found(files) == ["default docs/ENVIRONMENT.md:3 ENG_A"]
@@ -613,6 +619,16 @@ def test_any_bytes_are_judged(data: bytes) -> None:
     files = {PAGE: text, "m.py": b"import os\nos.getenv('ENG_A', " + data, ".env": data}
     policy = parse_policy(CHECK, tomllib.loads('env_files = [".env"]\n' + POLICY), "p").policy
     assert CHECK.judge(Tree.of(files), policy).examined
+
+
+def test_mentions_are_taken_only_where_the_policy_asks() -> None:
+    def mentions(wanted: bool) -> list[tuple[str, int]]:
+        options = PageOptions(("Variable",), ("Default",), ("Replacement",), "removed", mentions=wanted)
+        (facts,) = page_facts(b"`ENG_A` and ENG_B\nENG_A, ENG_, ENG_C*, NOT\n", options)
+        return [(row.name, row.line) for row in facts.mentions]
+
+    assert mentions(True) == [("ENG_A", 1), ("ENG_B", 1)]
+    assert mentions(False) == []
 
 
 def test_pages_and_env_files_take_linear_time() -> None:

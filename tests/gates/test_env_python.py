@@ -89,6 +89,7 @@ def test_ed_01_every_read_form_with_its_place() -> None:
         "import os\nfrom functools import partial\npartial(os.getenv, 'ENG_A')",
         "import os  # environ\nimport click\n@click.option('--a', envvar='ENG_A')\ndef main(a): pass",
         "import os\nclass N:\n    A = 'ENG_A'\n    def f(self):\n        return os.getenv(self.A)\n",
+        "import os\na, b = 'x', 'ENG_A'\nos.getenv(b)",
         "import os\nasync def f():\n    return os.getenv('ENG_A')",
     ],
 )
@@ -154,10 +155,13 @@ def test_ed_04_a_constant_that_is_not_one_text_fails_closed(constant: str) -> No
         },
         {"src/pkg/__init__": "", "src/pkg/n": 'C = "ENG_A"', "m": "import os\nimport pkg.n as q\nos.getenv(q.C)"},
         {"a/b/__init__": "", "a/n": 'C = "ENG_A"', "a/b/m": "import os\nfrom ..n import C as D\nos.getenv(D)"},
+        {"n": 'C = "ENG_A"', "m": "import os\nimport n\nos.getenv(n.C)"},
+        {"pkg/n": 'C = "ENG_A"', "m": "import os\nimport pkg.n\nos.getenv(pkg.n.C)"},
+        {"t/n": 'C = "ENG_A"', "u/n": 'C = "ENG_B"', "t/m": "import os\nfrom n import C\nos.getenv(C)"},
         {"n": 'class Names:\n    C = "ENG_A"', "m": "import os\nfrom n import Names\nos.getenv(Names.C)"},
         {"n": 'A = "ENG_A"\nC = A', "m": "import os\nfrom n import C\nos.getenv(C)"},
     ],
-    ids=["relative", "re-export", "wildcard", "source root", "parent", "class", "alias"],
+    ids=["relative", "re-export", "wildcard", "source root", "parent", "module", "package", "beside", "class", "alias"],
 )
 def test_constants_are_followed_through_imports(files: dict[str, str]) -> None:
     assert names(**files) == ["ENG_A"]
@@ -186,6 +190,8 @@ def outer(*, name): return flag(name)
 def prefixed(part): return os.environ["ENG_" + part]
 class Env:
     def text(self, name): return os.environ[name]
+    @staticmethod
+    def static(name): return os.environ[name]
 class Sub(Env): pass
 env = Env()
 """,
@@ -203,6 +209,8 @@ env = Env()
         ("from w import env\nenv.text('ENG_A')", ["ENG_A"]),
         ("from w import Sub\nSub().text('ENG_A')", ["ENG_A"]),
         ("def f(env):\n    return env.text('ENG_A')", ["ENG_A"]),
+        ("from w import Env\nEnv.static('ENG_A')", ["ENG_A"]),
+        ("from w import Env\nisinstance(x, Env)\nissubclass(Env, object)", []),
         ("from functools import partial\nfrom w import flag\npartial(flag, 'ENG_A')", ["ENG_A"]),
         (
             "from w import flag\ndef third(n): return flag(n)\ndef fourth(n): return third(n)\nfourth('ENG_A')",
@@ -226,6 +234,7 @@ def test_wrappers_are_followed_to_a_fixpoint_and_through_imports(call: str, expe
         ("flag('ENG_A', '7')", "7"),
         ("flag('ENG_A', default='8')", "8"),
         ("flag('ENG_A', 9)", "9"),
+        ("flag('ENG_A', None)", None),
         ("flag('ENG_A', compute())", None),
     ],
 )
@@ -263,6 +272,9 @@ def test_defaults_of_direct_reads(read: str, expected: str | None) -> None:
         ("def flag(n): return os.getenv(n)\nflag(*some)", ("*n", "*")),
         ("def flag(n): return os.getenv(n)\nflag(f'ENG_{x}')", ("f'ENG_{x}'", "ENG_*")),
         ("def flag(n):\n    n = n.upper()\n    return os.getenv(n)\nflag('x')", ("n", "*")),
+        ("os.environ[template().format(x)]", ("template().format(x)", "*")),
+        ("a, b = pair()\nos.getenv(b)", ("b", "*")),
+        ("a, b = 'x',\nos.getenv(b)", ("b", "*")),
         ("for n in some:\n    os.getenv(n)", ("n", "*")),
         ("x = 'ENG_A'\nx = y\nos.getenv(x)", ("x", "*")),
     ],
@@ -294,6 +306,41 @@ def test_calls_that_only_share_a_parameter_with_a_wrapper_are_not_followed() -> 
 
     assert [use.name for use in resolve(tree, source).uses] == ["ENG_A"]
     assert asked == ["flag"]
+
+
+def test_long_chains_of_aliases_are_followed_so_far_and_then_fail_closed() -> None:
+    def chain(length: int) -> str:
+        links = "".join(f"a{i} = a{i - 1}\n" for i in range(1, length))
+        return f"import os\na0 = 'ENG_A'\n{links}os.getenv(a{length - 1})\n"
+
+    assert names(m=chain(12)) == ["ENG_A"]
+    assert failures(m=chain(60)) == [("a59", "*")]
+
+
+@pytest.mark.parametrize("again", ["flag('X' + n)", "flag('X' + n) or flag('Y' + n) or flag(n + 'Z')"])
+def test_a_wrapper_that_calls_itself_with_longer_names_ends_and_fails_closed(again: str) -> None:
+    result = resolved(m=f"import os\ndef flag(n):\n    return os.getenv(n) or {again}\nflag('ENG_A')\n")
+    assert {"ENG_A", "XENG_A"} <= {use.name for use in result.uses}
+    assert {site.reason for site in result.unresolved} == {"flag calls itself with ever longer names"}
+
+
+def test_a_wrapper_that_calls_itself_with_the_same_name_is_one_read() -> None:
+    assert names(m="import os\ndef flag(n):\n    return os.getenv(n) or flag(n)\nflag('ENG_A')\n") == ["ENG_A"]
+
+
+def test_fields_that_no_parameter_fills_are_not_names() -> None:
+    source = """import os
+class C:
+    def __init__(self, name):
+        self.name = name.strip()
+        self.kind: str = name
+        self.other[0] = name
+    def f(self): return os.getenv(self.kind)
+    def g(self): return os.getenv(self.name)
+C("ENG_A")
+"""
+    assert names(m=source.replace("    def g(self): return os.getenv(self.name)\n", "")) == ["ENG_A"]
+    assert failures(m=source) == [("self.name", "*")]
 
 
 def test_values_passed_through_a_wrapper_are_not_the_wrapper_itself() -> None:
@@ -421,6 +468,8 @@ def test_columns_count_code_points_and_statements_are_normalised() -> None:
 
 def test_files_without_a_trace_of_the_environment_are_not_parsed() -> None:
     assert extract(b"def (", Options()) == []
+    assert extract(b"environ = 1", Options()) == []
+    assert extract(b"x = flag", Options(("flag",))) == []
     assert extract(b"def (", Options(("flag",))) == []
     assert extract(b"flags = (", Options(("flag",))) == []
     assert extract(b"flag = (", Options(("flag",)))[0].unparsed

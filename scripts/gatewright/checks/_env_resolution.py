@@ -14,8 +14,8 @@ from gatewright.core.tree import Tree
 from gatewright.extractors.env_read import Call, Entry, EnvFacts, Options, Parameter, Read, Value
 
 ENVIRON = frozenset({"os.environ", "os.environb"})
-# A wrapper that calls itself with a longer name each time has no end.
-MAX_PATTERN = 200
+# Of one function; one that calls itself with a longer name each time has no end of forms.
+MAX_FORMS = 256
 
 Source = Callable[[Options], Sequence[Extractor]]
 
@@ -219,17 +219,24 @@ class _Solver:
         if value.literal is not None:
             where = (path, site.line, site.column)
             self.uses[Use(*where, value.literal, form, site.statement, default, site.entry, tested)] = None
-        elif value.parameter is not None and len(value.pattern) <= MAX_PATTERN and value.pattern.count("*") <= 1:
-            key = (path, value.parameter.function)
-            found = self.wrappers.setdefault(key, {})
-            place = (site.line, site.column, site.statement)
-            found[Wrapper(path, value.parameter.function, value.parameter, value.pattern, default, tested, *place)] = (
-                None
-            )
+        elif value.parameter is not None:
+            self._wrap(path, site, value, default, tested=tested)
         elif value.reference:
             self._constant(path, site, value, default, tested=tested)
         else:
             self._fail(path, site, value.text, value.pattern or "*", "its name is put together at run time")
+
+    def _wrap(self, path: str, site: Read | Call, value: Value, default: Value | None, *, tested: bool) -> None:
+        """Note the function whose parameter `value` is as a wrapper."""
+        parameter = value.parameter
+        assert parameter is not None
+        place = (site.line, site.column, site.statement)
+        wrapper = Wrapper(path, parameter.function, parameter, value.pattern, default, tested, *place)
+        found = self.wrappers.setdefault((path, parameter.function), {})
+        if len(found) < MAX_FORMS:
+            found[wrapper] = None
+        elif wrapper not in found:
+            self._fail(path, site, value.text, "*", f"{parameter.function} calls itself with ever longer names")
 
     def _constant(self, path: str, site: Read | Call, value: Value, default: Value | None, *, tested: bool) -> None:
         texts = self.modules.constants(path, value.reference)

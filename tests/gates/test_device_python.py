@@ -76,6 +76,11 @@ PIECES = [
     'x = "cu" "da"\n',
     'x = ("c"\n     "ud"  # a\n     "a:0")\n',
     "x = 'cu\\\nda'\n",
+    "x = ' ' 'c\\x75' 'da'\n",
+    "x = 'c\\x75' 'd\\141'\n",
+    "torch.ｃｕｄａ.x\n",
+    "from torch import ｃｕｄａ\n",
+    "é.cuda('\\x41 b')\n",
     'x = "\\x63uda"\n',
     'x = "\\N{LATIN SMALL LETTER C}uda"\n',
     "if y.is_cuda: pass\n",
@@ -278,8 +283,6 @@ def test_files_without_a_word_are_not_parsed(monkeypatch: pytest.MonkeyPatch) ->
 def test_definitions_without_a_hit_are_not_parsed() -> None:
     source = "class A:\n" + "".join(f"    def f{n}(self):\n        return {n} * (self.a + self.b)\n" for n in range(50))
     data = (source + "    def g(self):\n        torch.cuda.x\n").encode()
-    hits = needles(VOCABULARY).hits(data)
-    assert hits is not None
-    part = python.parse_around(data, python.code_hits(data, hits))
+    part = python.parse_around(data, python.code_hits(data, needles(VOCABULARY).hits(data)))
     assert part is not None and part.tree is not None
     assert len(list(ast.walk(part.tree))) < len(list(ast.walk(ast.parse(data)))) * 0.5

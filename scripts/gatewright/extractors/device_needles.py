@@ -22,8 +22,8 @@ _JOINED_LINES = re.compile(rb"\\(?<=[A-Za-z0-9_.:]\\)(?:\r\n|\r|\n)(?=[A-Za-z0-9
 # Letters and digits that NFKC, which Python applies to identifiers, turns into ASCII ones.
 _COMPATIBLE = re.compile(
     "[\u00aa\u00ba\u0132-\u0133\u013f-\u0140\u0149\u017f\u01c4-\u01cc\u01f1-\u01f3\u02b0-\u02b8\u02e0-\u02e4"
-    "\u1d2c-\u1d6a\u1d78-\u1dbf\u1e9a\u1e9b\u2071\u207f\u2090-\u209c\u2102-\u2149\u2160-\u2188\u2c7c\u2c7d\ua69c\ua7f2-\ua7f4\ua7f8\ua7f9\uab5c-\uab5f"
-    "\ufb00-\ufb06\ufe33\ufe34\ufe4d-\ufe4f\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"
+    "\u1d2c-\u1d6a\u1d78-\u1dbf\u1e9a\u1e9b\u2071\u207f\u2090-\u209c\u2102-\u2149\u2160-\u2188\u2c7c\u2c7d"
+    "\ua69c\ua7f2-\ua7f4\ua7f8\ua7f9\uab5c-\uab5f\ufb00-\ufb06\ufe33\ufe34\ufe4d-\ufe4f\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"
     "\U00010780-\U000107ba\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9]"
 )
 _ASCII = bytes(range(128))
@@ -53,13 +53,16 @@ class Needles(msgspec.Struct, frozen=True):
     groups: list[tuple[bytes, list[re.Pattern[bytes]]]]
     seam: re.Pattern[bytes]
 
-    def hits(self, data: bytes) -> list[int] | None:
-        """Ascending offsets of possible sites in UTF-8 source; None where anything may be one."""
+    def hits(self, data: bytes) -> list[int]:
+        """Ascending offsets in UTF-8 source; each site's statement holds one.
+
+        Where letters are not spelt plainly, each such place is a hit, unless no word is there either way.
+        """
         found = self._search(data)
-        folded = _fold(data)
-        if folded is None:
-            return found
-        return None if found or self._search(folded) else found
+        disguises = _disguises(data)
+        if disguises and (found or self._search(_plain(data))):
+            return sorted({*found, *disguises})
+        return found
 
     def _search(self, data: bytes) -> list[int]:
         found: list[int] = []
@@ -74,17 +77,24 @@ class Needles(msgspec.Struct, frozen=True):
         return sorted(found)
 
 
-def _fold(data: bytes) -> bytes | None:
-    """The source with its letters spelt plainly; None where they are so already, nearly always."""
-    folded = data
+def _disguises(data: bytes) -> list[int]:
+    """Where a letter is an escape, is joined to the next over a line's end, or becomes one by normalisation."""
+    found: list[int] = []
     if b"\\" in data:
-        if _JOINED_LINES.search(data):
-            folded = _JOINED_LINES.sub(b"", folded)
-        if _WORD_ESCAPE.search(data):
-            folded = _ESCAPE.sub(_unescape, folded)
+        found += [match.start() for pattern in (_WORD_ESCAPE, _JOINED_LINES) for match in pattern.finditer(data)]
     if not data.isascii() and _COMPATIBLE.search(data.translate(None, _ASCII).decode("utf-8", "ignore")):
-        folded = unicodedata.normalize("NFKC", folded.decode("utf-8", "ignore")).encode()
-    return None if folded is data else folded
+        text, offset, done = data.decode("utf-8", "surrogateescape"), 0, 0
+        for match in _COMPATIBLE.finditer(text):
+            offset += len(text[done : match.start()].encode("utf-8", "surrogateescape"))
+            done = match.start()
+            found.append(offset)
+    return found
+
+
+def _plain(data: bytes) -> bytes:
+    """The source with its letters spelt plainly."""
+    plain = _ESCAPE.sub(_unescape, _JOINED_LINES.sub(b"", data))
+    return unicodedata.normalize("NFKC", plain.decode("utf-8", "ignore")).encode()
 
 
 def _unescape(escape: re.Match[bytes]) -> bytes:

@@ -13,8 +13,6 @@ def extract(data: bytes, options: Vocabulary) -> list[Site]:
     """The sites of one file in order of place; where it does not parse, an `unparsable` site comes first."""
     data = python.utf8(data)
     hits = needles(options).hits(data)
-    if hits is None:
-        return read(data, options)
     hits = python.code_hits(data, hits) if hits else []
     return _read_around(data, options, hits) if hits else []
 

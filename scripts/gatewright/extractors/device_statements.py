@@ -52,6 +52,7 @@ class _Visitor:
         self.bodies = [self.body]
         # `from __future__ import annotations` keeps them from being evaluated.
         self.eager_annotations = True
+        # Skip marks that the module names for later use, each with its bucket.
         self.marks: dict[str, str] = {}
         self.lines_added = False
 
@@ -69,6 +70,7 @@ class _Visitor:
 
     def _bind(self, nodes: list[ast.stmt]) -> None:
         scope = self.body.scope
+        marks: list[str] = []
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 scope.bind_import(node)
@@ -76,6 +78,8 @@ class _Visitor:
                     self.eager_annotations &= all(alias.name != "annotations" for alias in node.names)
             elif isinstance(node, ast.Assign):
                 self._bind_assignment(node.targets, node.value)
+                if not self.body.name and is_skip_mark(node.value) and self._hit(node):
+                    marks += [target.id for target in node.targets if isinstance(target, ast.Name)]
             elif isinstance(node, ast.AnnAssign) and node.value is not None:
                 self._bind_assignment([node.target], node.value)
             elif isinstance(node, ast.For | ast.AsyncFor):
@@ -84,7 +88,8 @@ class _Visitor:
                 for item in node.items:
                     if item.optional_vars is not None:
                         scope.bind_target(item.optional_vars)
-        self._add_lines([name for name, target in scope.aliases.items() if self._hides_word(name, target)])
+        hidden = [name for name, target in scope.aliases.items() if self._hides_word(name, target)]
+        self._add_lines([*hidden, *marks])
 
     def _bind_assignment(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         """`C = torch.cuda` makes an alias of a chain that a word may begin; anything else hides one."""
@@ -175,9 +180,8 @@ class _Visitor:
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if "pytestmark" in names:
                 self._device_test(node, self.body.name, before)
-            else:
+            elif not self.body.name:
                 self.marks |= dict.fromkeys(names, bucket)
-                self._add_lines(names)
 
     def _function(self, node: _Function, at_import: bool) -> None:
         name = self._definition(node, at_import)

@@ -37,7 +37,8 @@ TOKEN = re.compile(_TOKEN, re.DOTALL)
 _TOKEN_BYTES = re.compile(_TOKEN.encode(), re.DOTALL)
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
 _PREFIX_BYTES = re.compile(rb"[rRbBuUfF]{0,2}\Z")
-_BLANK = re.compile(rb"[ \t\r\n]")
+# White space in a string, a joined line apart.
+_BLANK = re.compile(rb"[ \t]|(?<!\\)(?:\r|(?<!\r)\n)")
 _DEFINITION = re.compile(rb"\n( *)(?:(?:async +)?def|(class)) +[^\s(:\[]+")
 _AFTER_STATEMENT = re.compile(rb"[ \t\f]*(?:#|\r|\n|\Z)")
 # A docstring further to the right is taken for code, which keeps the look back short.
@@ -198,7 +199,8 @@ def code_hits(data: bytes, hits: list[int]) -> list[int]:
             prefix = _PREFIX_BYTES.search(data, max(start - 2, 0), start)
             if prefix is not None and b"f" in prefix[0].lower():
                 kept += hits[inside:index]
-            elif not _BLANK.search(data, start, end):
+            # A letter given by its name has blanks in the source only.
+            elif not _BLANK.search(data, start, end) or data.find(b"\\N{", start, end) >= 0:
                 depth += sum(_depth(data, *gap) for gap in gaps)
                 gaps.clear()
                 if depth or not _is_statement(data, start, end):

@@ -21,7 +21,7 @@ FAILED = 1
 _NEEDED = ("torch", "safetensors", "tokenizers", "jinja2")
 
 
-class _Bytes(click.ParamType):
+class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:

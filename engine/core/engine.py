@@ -137,8 +137,8 @@ class EngineCore:
 
     def _collect(self, step: LaunchedStep) -> list[SequenceUpdate]:
         tokens, scores = step.readback.wait()
-        for item, logprobs in step.prompt_logprobs:
-            _put_prompt_logprobs(item, logprobs.read())
+        for item, prompt_logprobs in step.prompt_logprobs:
+            _put_prompt_logprobs(item, prompt_logprobs.read())
         updates = []
         for item in step.items:
             sequence = item.sequence

@@ -1,6 +1,7 @@
 """Which sequence holds which blocks, over all cache groups."""
 
 from collections.abc import Sequence as Seq
+from functools import partial
 
 from engine.core.block_pool import NULL_BLOCK, BlockPool
 from engine.core.cache_groups import CacheGroup
@@ -100,10 +101,8 @@ class KVCacheManager:
             limit = 0
         self._extend_keys(sequence, limit)
         while limit:
-            tables = [
-                group.longest_hit(sequence.keys[:limit], lambda key, index=group.index: self.pool.lookup(index, key))
-                for group in self.groups
-            ]
+            keys = sequence.keys[:limit]
+            tables = [group.longest_hit(keys, partial(self.pool.lookup, group.index)) for group in self.groups]
             shortest = min(len(table) for table in tables)
             if shortest == limit:
                 return tables

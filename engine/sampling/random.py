@@ -10,4 +10,5 @@ _BITS = 48
 def uniform(seed: int, choice: int, position: int) -> float:
     """The number in [0, 1) that belongs to this output position of this choice."""
     counters = struct.pack("<QQQ", seed % 2**64, choice, position)
-    return (int.from_bytes(blake2b(counters, digest_size=8).digest(), "little") >> (64 - _BITS)) / 2**_BITS
+    number = int.from_bytes(blake2b(counters, digest_size=8).digest(), "little")
+    return (number >> (64 - _BITS)) / float(2**_BITS)

@@ -33,11 +33,12 @@ class SafetensorsSource:
     def load(self, name: str) -> Tensor:
         file = self._names[name]
         try:
-            return self._open(file).get_tensor(name)
+            tensor: Tensor = self._open(file).get_tensor(name)
         except SafetensorError as error:
             raise CheckpointError(
                 f"{self._folder / _INDEX} places tensor {name!r} in {file}, which does not give it: {error}"
             ) from None
+        return tensor
 
     def _read_index(self) -> dict[str, str]:
         index = self._folder / _INDEX

@@ -31,8 +31,8 @@ def paged_attention(
         output[rows] = _decode(query[rows], key_cache, value_cache, batch, decodes, contexts, scale, window)
     for row, count in enumerate(batch.query_lens):
         if count > 1:
-            rows = slice(batch.query_starts[row], batch.query_starts[row] + count)
-            output[rows] = _prefill(query[rows], key_cache, value_cache, batch, row, scale, window)
+            own = slice(batch.query_starts[row], batch.query_starts[row] + count)
+            output[own] = _prefill(query[own], key_cache, value_cache, batch, row, scale, window)
     return output
 
 

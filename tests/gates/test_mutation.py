@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from gates.small_package import MODULE, SUITE, Small, named, outcome
 
 from gatewright.cli import main
-from gatewright.core.errors import CannotJudge
 from gatewright.mutation.campaign import Result
 from gatewright.mutation.store import Store
 
@@ -118,7 +117,10 @@ def test_only_tests_that_reach_the_line_are_run(small: Small) -> None:
     assert (unreached.verdict, unreached.detail) == ("SURVIVED", "no test executes it")
 
 
-@pytest.mark.parametrize("weakened", ["", LONG.replace("80", "8").replace("not is_long", "not not not is_long")])
+@pytest.mark.parametrize(
+    "weakened",
+    [pytest.param("", marks=pytest.mark.slow), LONG.replace("80", "8").replace("not is_long", "not not not is_long")],
+)
 def test_without_its_only_killer_a_mutant_survives_the_next_incremental_run(small: Small, weakened: str) -> None:
     """The failure of tools that remember `killed` after the killing test is gone or weaker."""
     store = Store(None)
@@ -135,6 +137,7 @@ def test_without_its_only_killer_a_mutant_survives_the_next_incremental_run(smal
     assert outcome(small.run(store), *mutant).verdict == "KILLED"
 
 
+@pytest.mark.slow
 def test_a_weaker_fixture_or_data_file_opens_its_mutants_again(tmp_path: Path) -> None:
     suite = (
         "from pathlib import Path\n\nimport pytest\n\nfrom gatewright.core.limits import LIMIT\n\n\n"
@@ -193,6 +196,7 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 def test_a_module_that_cannot_be_imported_gives_no_verdict(small: Small) -> None:
     module = "import re\n\nSIZES = {'a': 1}\nSMALL = SIZES['a']\n\n\ndef small():\n    return SMALL\n"
     suite = "from gatewright.core.limits import small\n\n\ndef test_small():\n    assert small() == 1\n"
@@ -204,10 +208,19 @@ def test_a_module_that_cannot_be_imported_gives_no_verdict(small: Small) -> None
     assert outcome(result, "constant", "1", "2").verdict == "KILLED"
 
 
-def test_a_red_suite_judges_nothing(small: Small) -> None:
-    small.write({SUITE: SUITE_TEXT + "\n\ndef test_red():\n    assert False\n"})
-    with pytest.raises(CannotJudge, match="test_red fails on the unmutated tree"):
-        small.run()
+def test_a_red_test_judges_nothing_and_is_a_finding(small: Small) -> None:
+    suite = SUITE_TEXT.replace("not is_long", "is_long") + "\n\ndef test_red():\n    assert is_long('') is None\n"
+    small.write({SUITE: suite, "tests/gates/test_broken.py": "from gatewright.core.limits import LIMIT, NONE\n"})
+    code, text = gate(small, MODULE)
+    assert code == 1
+    for name, reason in {
+        f"{SUITE}: mutation/red-test {SUITE}::test_limit": "AssertionError",
+        f"{SUITE}: mutation/red-test {SUITE}::test_red": "AssertionError",
+        "tests/gates/test_broken.py: mutation/red-test tests/gates/test_broken.py": "cannot import name 'NONE'",
+    }.items():
+        (line,) = [line for line in text.splitlines() if line.startswith(name + " fails on the unmutated tree")]
+        assert reason in line
+    assert "mutation/survived comparison: len(text) > LIMIT -> len(text) >= LIMIT" in text
 
 
 def test_policy_files_are_mutated_for_the_suites_that_read_them(small: Small) -> None:
@@ -226,12 +239,14 @@ def test_policy_files_are_mutated_for_the_suites_that_read_them(small: Small) ->
     assert (small.root / "policy/words.toml").read_text() == policy
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_verdicts_of_one(whole: tuple[Small, Result]) -> None:
     small, one = whole
     two = small.run(jobs=2)
     assert {k: o.verdict for k, o in one.outcomes.items()} == {k: o.verdict for k, o in two.outcomes.items()}
 
 
+@pytest.mark.slow
 def test_survivors_are_findings_in_every_format(small: Small) -> None:
     small.write({SUITE: SUITE_TEXT.replace(LONG, "")})
     code, text = gate(small, MODULE)
@@ -248,6 +263,7 @@ def test_survivors_are_findings_in_every_format(small: Small) -> None:
     assert rules == {"mutation/survived"}
 
 
+@pytest.mark.slow
 def test_an_equivalent_is_exempted_and_a_stale_entry_fails(small: Small) -> None:
     entry = (
         f'[[equivalent]]\npath = "{MODULE}"\nfunction = "is_long"\noperator = "comparison"\n'

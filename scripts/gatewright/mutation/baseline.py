@@ -21,12 +21,19 @@ class Measured(msgspec.Struct):
     name: str
     seconds: float
     skipped: bool = False
+    # Why it fails unmutated; such a test can judge nothing.
+    red: str = ""
+
+    @property
+    def judges(self) -> bool:
+        return not self.skipped and not self.red
 
 
 class Baseline(msgspec.Struct):
     """One suite. `lines`: path -> line -> numbers of tests, -1 for what importing executes.
 
     `loaded` are the files of the tree that were imported, `opened` those that were read otherwise.
+    `broken` says why the suite cannot be collected, where it cannot.
     """
 
     suite: str
@@ -37,6 +44,7 @@ class Baseline(msgspec.Struct):
     slow: list[str]
     libraries: list[str]
     load_seconds: float
+    broken: str = ""
 
     @property
     def load_limit(self) -> float:
@@ -96,7 +104,7 @@ def measure(
 ) -> Baseline:
     """Run one suite unmutated, unless what is remembered of it still holds.
 
-    Raises CannotJudge where a test fails: against a red suite every mutant would look killed.
+    A red test is part of the result, and is never remembered. Raises CannotJudge where the suite does not end.
     """
     remembered = store.baseline(suite, tool)
     if remembered is not None:
@@ -114,14 +122,7 @@ def measure(
             "step_seconds": _LIMIT_SECONDS,
         }
     )
-    events = answer["events"]
-    for event in events:
-        if event["kind"] in ("fail", "collect-error"):
-            raise CannotJudge(
-                f"{event.get('test') or suite} fails on the unmutated tree: {event['text'].strip()[-300:]}",
-                "mend it first: every mutant would look killed",
-            )
-    measured = next((e for e in events if e["kind"] == "measured"), None)
+    measured = next((e for e in answer["events"] if e["kind"] == "measured"), None)
     if measured is None or answer["ended"] != "normally":
         raise CannotJudge(
             f"{suite} did not end on the unmutated tree ({answer['ended']} in {answer['at'] or 'collection'})",
@@ -139,11 +140,14 @@ def measure(
     kept = _Remembered(
         baseline, {path: tree.file(path) for path in files}, {path: tree.folder(path) for path in measured["listed"]}
     )
-    store.put_baseline(suite, tool, msgspec.msgpack.encode(kept))
+    if not baseline.broken and not any(test.red for test in baseline.tests):
+        store.put_baseline(suite, tool, msgspec.msgpack.encode(kept))
     return baseline
 
 
 def _baseline(project: Project, suite: str, events: list[dict], measured: dict) -> Baseline:  # type: ignore[type-arg]
+    red = {event["test"]: event["text"] or "it fails" for event in events if event["kind"] == "fail"}
+    broken = next((event["text"] for event in events if event["kind"] == "collect-error"), "")
     skipped = {event["test"] for event in events if event["kind"] == "skip"}
     seconds = {event["test"]: event["seconds"] for event in events if event["kind"] == "finish"}
     number = {test: position for position, test in enumerate(seconds)}
@@ -155,11 +159,12 @@ def _baseline(project: Project, suite: str, events: list[dict], measured: dict) 
     loads = next(event for event in events if event["kind"] == "collected")
     return Baseline(
         suite=suite,
-        tests=[Measured(test, taken, test in skipped) for test, taken in seconds.items()],
+        tests=[Measured(test, taken, test in skipped, red.get(test, "")) for test, taken in seconds.items()],
         lines=lines,
         loaded=measured["loaded"],
         opened=[path for path in measured["opened"] if not path.endswith((".py", ".pyc"))],
         slow=slow,
         libraries=measured["libraries"],
         load_seconds=loads["seconds"],
+        broken=broken,
     )

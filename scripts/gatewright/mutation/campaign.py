@@ -165,7 +165,7 @@ class _Campaign:
                 numbers = baseline.reaching(mutant.path, mutant.first, mutant.last, at_import=mutant.at_import)
             else:
                 numbers = list(range(len(baseline.tests))) if mutant.path in baseline.opened else []
-            numbers = [number for number in numbers if not baseline.tests[number].skipped]
+            numbers = [number for number in numbers if baseline.tests[number].judges]
             if numbers:
                 reach.append((baseline, numbers))
         return reach

@@ -50,10 +50,12 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         parts = PurePosixPath(path).relative_to(self.source).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
-    def module_path(self, name: str) -> str | None:
-        """The file of a module or package of this project, by its dotted name."""
+    def named(self, name: str) -> list[str]:
+        """The file of a module or package by its dotted name; all that begin so, where the name is cut off."""
         base = f"{self.source}/{name.replace('.', '/')}"
-        return next((p for p in (f"{base}.py", f"{base}/__init__.py") if (self.root / p).is_file()), None)
+        if name.endswith((".", "_")):
+            return [path for path in self.modules() if path.startswith(base)]
+        return [p for p in (f"{base}.py", f"{base}/__init__.py") if (self.root / p).is_file()][:1]
 
 
 def target_files(project: Project, targets: Sequence[str]) -> dict[str, list[str]]:
@@ -65,13 +67,21 @@ def target_files(project: Project, targets: Sequence[str]) -> dict[str, list[str
     known = _known_targets(project)
     result: dict[str, list[str]] = {}
     taken: set[str] = set()
-    for target in targets or sorted(known):
+    for target in targets or _in_order(project, known):
         files = [target] if target in project.modules() + project.policies() else known.get(target)
         if files is None:
             raise PolicyError(f"nothing to mutate is named {target!r}", f"there are: {', '.join(sorted(known))}")
         result[target] = [path for path in files if path not in taken]
         taken.update(files)
     return result
+
+
+def _in_order(project: Project, known: Iterable[str]) -> list[str]:
+    """Packages, then checks, so that a reader counts as one; extractors go to the first check that uses them."""
+    checks = {
+        path.stem.replace("_", "-") for path in map(PurePosixPath, project.modules()) if path.parent.name == "checks"
+    }
+    return sorted(known, key=lambda name: (name == "extractors", name in checks, name))
 
 
 def _known_targets(project: Project) -> dict[str, list[str]]:
@@ -93,10 +103,9 @@ def stands_on(project: Project, path: str) -> list[str]:
     found = [path]
     for current in found:
         for name in _references(project, project.read(current)):
-            reached = project.module_path(name)
-            if reached is not None and reached not in found:
+            for reached in project.named(name):
                 room = PurePosixPath(reached).relative_to(project.package_folder).parts
-                if len(room) > 1 and room[0] in _FOUNDATIONS:
+                if reached not in found and len(room) > 1 and room[0] in _FOUNDATIONS:
                     found.append(reached)
     return [found[0], *sorted(found[1:])]
 
@@ -104,21 +113,37 @@ def stands_on(project: Project, path: str) -> list[str]:
 def reaching_suites(project: Project, mutated: Iterable[str]) -> list[str]:
     """Suites that may import one of the files, or read it where it is none of the package.
 
-    Follows imports as they are written, through test helpers too; a name that ends in a dot stands
-    for every module of that package.
+    Follows imports as they are written, through test helpers too.
     """
     wanted = set(mutated)
     if any(not path.endswith(".py") for path in wanted):
         return project.suite_files()
-    helpers = [path for path in project.test_files() if not path.rpartition("/")[2].startswith("test_")]
-    shared = {name for path in helpers for name in _references(project, project.read(path))}
     edges: dict[str, set[str]] = {}
-    suites = []
-    for suite in project.suite_files():
-        names = {*_references(project, project.read(suite)), *shared}
-        if wanted & _closure(project, names, edges):
-            suites.append(suite)
-    return suites
+    return [s for s in project.suite_files() if wanted & _closure(project, _test_references(project, s), edges)]
+
+
+def _test_references(project: Project, suite: str) -> set[str]:
+    """What a suite refers to, with the helpers that it imports and every `conftest.py` that pytest reads for it."""
+    helpers = [path for path in project.test_files() if not PurePosixPath(path).name.startswith("test_")]
+    queue = [suite, *(path for path in helpers if _is_conftest_of(path, suite))]
+    for path in queue:
+        source = project.read(path)
+        imported = {alias for name in _imported(source) for alias in name.split(".")}
+        queue += [h for h in helpers if h not in queue and PurePosixPath(h).stem in imported]
+    return {name for path in queue for name in _references(project, project.read(path))}
+
+
+def _is_conftest_of(path: str, suite: str) -> bool:
+    folder = PurePosixPath(path).parent
+    return PurePosixPath(path).name == "conftest.py" and folder in PurePosixPath(suite).parents
+
+
+def _imported(source: bytes) -> Iterable[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
 
 
 def _closure(project: Project, names: Iterable[str], edges: dict[str, set[str]]) -> set[str]:
@@ -126,14 +151,7 @@ def _closure(project: Project, names: Iterable[str], edges: dict[str, set[str]])
     found: set[str] = set()
     queue = list(names)
     while queue:
-        name = queue.pop()
-        if name.endswith("."):
-            folder = f"{project.source}/{name.replace('.', '/')}"
-            paths = {path for path in project.modules() if path.startswith(folder)}
-        else:
-            path = project.module_path(name)
-            paths = {path} if path else set()
-        for path in paths - found:
+        for path in set(project.named(queue.pop())) - found:
             found.add(path)
             if path not in edges:
                 edges[path] = set(_references(project, project.read(path)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from gatewright.core.finding import Finding
 from gatewright.core.report import CheckReport, Exempted, Report, RuleReport, Verdict
 from gatewright.core.version import gate_digest, gate_version
+from gatewright.mutation.baseline import Baseline
 from gatewright.mutation.campaign import UNREACHED, Result
 from gatewright.mutation.equivalents import Equivalent, stale
 from gatewright.mutation.inert import RULE as INERT
@@ -13,10 +14,12 @@ from gatewright.mutation.inert import inert_in_run, inert_in_source
 from gatewright.mutation.mutant import Mutant
 from gatewright.mutation.project import Project
 
+RED = "mutation/red-test"
 RULES = {
     "mutation/survived": "every change of a check's code or tables is noticed by a test",
     "mutation/error": "every mutant can be judged",
     "mutation/stale-equivalent": "a listed equivalent describes a mutant that survives",
+    RED: "every test passes on the unmutated tree",
     INERT: "every test that is written runs",
 }
 
@@ -52,9 +55,10 @@ def report(project: Project, result: Result, entries: Sequence[Equivalent], judg
         "mutation/survived": [_survived(project, result, m) for m in survivors if m.identity not in listed],
         "mutation/error": [_error(project, result, m) for m in errors],
         "mutation/stale-equivalent": stale(list(entries), result.plan.all, survivors, mutants, project.equivalents),
+        RED: [finding for baseline in result.baselines for finding in _red(baseline)],
         INERT: _inert(project, result),
     }
-    examined = dict.fromkeys(RULES, len(mutants)) | {INERT: len(result.baselines)}
+    examined = dict.fromkeys(RULES, len(mutants)) | dict.fromkeys((RED, INERT), len(result.baselines))
     rules = [
         RuleReport(id=rule, summary=summary, verdict=_verdict(findings[rule]), examined=examined[rule])
         for rule, summary in RULES.items()
@@ -133,9 +137,28 @@ def _exempted(project: Project, result: Result, mutant: Mutant, entry: Equivalen
     return Exempted(finding=finding, owner=entry.kind, reason=entry.why, path=project.equivalents)
 
 
+def _red(baseline: Baseline) -> list[Finding]:
+    """Tests that fail unmutated: against them every mutant would look killed, so they judge none."""
+    reasons = {test.name: test.red for test in baseline.tests if test.red}
+    if baseline.broken:
+        reasons[baseline.suite] = f"it cannot be collected: {baseline.broken.splitlines()[-1]}"
+    return [
+        Finding(
+            rule=RED,
+            path=baseline.suite,
+            message=f"{name} fails on the unmutated tree: {' '.join(reason.split())[:300]}",
+            help="mend it first; until then it judges no mutant",
+            token=name,
+        )
+        for name, reason in reasons.items()
+    ]
+
+
 def _inert(project: Project, result: Result) -> list[Finding]:
     findings = []
     for baseline in result.baselines:
+        if baseline.broken:
+            continue
         source = project.read(baseline.suite)
         in_source = inert_in_source(baseline.suite, source)
         lines = {finding.line for finding in in_source}

@@ -141,7 +141,7 @@ def test_a_flipped_byte_is_never_an_answer(path: Path, opened: Callable[..., Cac
     sound = path.read_bytes()
     choose = random.Random(2)
     wrong = []
-    for _ in range(150):
+    for _ in range(100):
         damaged = bytearray(sound)
         for _ in range(choose.choice([1, 1, 40])):
             damaged[choose.randrange(len(damaged))] ^= 1 << choose.randrange(8)

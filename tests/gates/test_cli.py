@@ -162,6 +162,8 @@ def test_each_format_prints_the_finding_and_keeps_the_exit_code(work: Work, name
     assert "bad.txt" in result.stdout
     if name in ("json", "sarif", "gitlab", "rdjson"):
         json.loads(result.stdout)
+    assert work.gate("run", "--output-format", name, "--output-file", "report").returncode == 1
+    assert "words/forbidden" in (work.path / "report").read_text(encoding="utf-8")
 
 
 def test_a_report_goes_to_a_file(work: Work) -> None:

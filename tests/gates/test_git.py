@@ -10,6 +10,7 @@ from gates.repositories import Git, Work
 
 from gatewright.core.errors import CannotJudge
 from gatewright.core.git import LOCAL_VARIABLES, Repository, foreign_environment, records
+from gatewright.core.snapshot import work_tree_snapshot
 
 
 def remedy(error: CannotJudge) -> list[str]:
@@ -75,6 +76,32 @@ def test_its_own_git_dir_keeps_the_index_that_a_hook_was_given(work: Work) -> No
     work.git("rm", "-q", "--cached", "src/a.txt", GIT_INDEX_FILE=".git/other-index")
     environ = {"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/other-index"}
     assert work.open(**environ).git("ls-files", "-z") == b"policy/words.toml\0"
+
+
+def test_hk_11_an_index_that_a_hook_of_another_repository_left_behind_is_not_read(git: Git, work: Work) -> None:
+    other = git.init("other")
+    other.commit({"other.txt": "x"})
+    assert (
+        work.open(GIT_INDEX_FILE=os.fspath(other.path / ".git" / "index")).git("ls-files", "-z").startswith(b"policy/")
+    )
+    scratch = git.root / "scratch-index"
+    shutil.copy(other.path / ".git" / "index", scratch)
+    assert work.open(GIT_INDEX_FILE=os.fspath(scratch)).git("ls-files", "-z") == b"other.txt\0"
+
+
+@pytest.mark.parametrize("kind", ["LITERAL", "GLOB", "NOGLOB", "ICASE"])
+def test_hk_20_pathspecs_mean_what_they_say_whatever_the_environment(work: Work, kind: str) -> None:
+    repository = work.open("src", **{f"GIT_{kind}_PATHSPECS": "1"})
+    assert list(work_tree_snapshot(repository).entries) == ["policy/words.toml", "src/a.txt"]
+
+
+def test_a_submodule_is_a_repository_of_its_own(git: Git, work: Work) -> None:
+    inner = git.init("inner")
+    inner.commit({"x": "x"})
+    work.git("submodule", "add", "-q", os.fspath(inner.path), "module")
+    repository = work.open("module")
+    assert repository.root == work.path / "module"
+    assert list(work_tree_snapshot(repository).entries) == ["x"]
 
 
 @pytest.mark.parametrize("name", ["origin", "with space", "ünï"])

@@ -102,7 +102,13 @@ def test_a_narrower_policy_is_loosened() -> None:
 
 @pytest.mark.parametrize(
     ("why", "passes"),
-    [('why = "a.txt goes next week"', True), ('why = "first"', False), ('why = ""', False), ("", False)],
+    [
+        ('why = "a.txt goes next week"', True),
+        ('why = "first"', False),
+        ('why = "short"', False),
+        ('why = ""', False),
+        ("", False),
+    ],
 )
 def test_a_loosening_passes_with_a_why_that_is_new(why: str, passes: bool) -> None:
     report = judge({**BASE, **words(why + '\nwhere = ["src/b.txt"]\n')}, BASE)
@@ -156,6 +162,13 @@ def test_d_16_a_deleted_policy_is_the_largest_loosening() -> None:
     assert "[removed] words" in report.new[0].help
     excused = {**head, "policy/policy.toml": '[removed]\nwords = "the check moved to another repository"\n'}
     assert judge(excused, BASE).exit_code == 0
+    assert judge({**head, "policy/policy.toml": '[removed]\nwords = "x"\n'}, BASE).exit_code == 1
+
+
+def test_d_16_an_excuse_belongs_to_the_change_that_makes_it() -> None:
+    said = {"policy/policy.toml": '[removed]\nwords = "the check moved to another repository"\n'}
+    report = judge({**said, "src/a.txt": "BAD\n"}, {**BASE, **said})
+    assert new(report) == ["policy/loosened policy/words.toml:0"]
 
 
 def test_a_policy_that_today_cannot_be_read_in_the_base_is_reported_and_not_fatal() -> None:

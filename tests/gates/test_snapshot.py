@@ -166,14 +166,16 @@ def test_a_folder_replaced_by_a_link_is_not_followed(work: Work) -> None:
     assert kinds(work_tree_snapshot(work.open())) == {"real/a.txt": "file", "src": "symlink"}
 
 
-def test_sparse_and_skipped_files_are_judged_from_the_index(work: Work) -> None:
+@pytest.mark.parametrize("index", ["--no-sparse-index", "--sparse-index"])
+def test_sparse_and_skipped_files_are_judged_from_the_index(work: Work, index: str) -> None:
     work.commit({"other/o.txt": "other\n", "src/b.txt": "b\n"})
-    work.git("sparse-checkout", "set", "src")
+    work.git("sparse-checkout", "set", "--cone", index, "src")
     assert not (work.path / "other").exists()
     assert contents(work_tree_snapshot(work.open()))["other/o.txt"] == b"other\n"
     work.git("update-index", "--skip-worktree", "src/b.txt")
     work.write({"src/b.txt": None})
     assert contents(work_tree_snapshot(work.open()))["src/b.txt"] == b"b\n"
+    assert contents(index_snapshot(work.open())) == contents(commit_snapshot(work.open(), "HEAD"))
 
 
 def test_line_endings_and_filters_leave_a_clean_file_its_blob(git: Git, work: Work) -> None:

@@ -108,6 +108,28 @@ def test_a_second_run_reads_only_what_changed(work: Work, tmp_path: Path) -> Non
     assert set(calls) <= {b"changed\n"}
 
 
+def test_a_file_that_is_written_during_the_run_leaves_no_wrong_fact_behind(work: Work, tmp_path: Path) -> None:
+    work.write({"src/a.txt": "first\n"})
+    snapshot = work_tree_snapshot(work.open())
+    opened: list[Any] = []
+    open_reader = snapshot.open
+
+    def open_and_write() -> Any:
+        opened.append(open_reader())
+        if len(opened) > 1:
+            work.write({"src/a.txt": "second\n"})
+        return opened[-1]
+
+    snapshot.open = open_and_write  # type: ignore[method-assign]
+    cache = Cache(tmp_path / "facts")
+    assert texts(Tree(snapshot, cache), extractor("src/**")) == {"src/a.txt": [b"first\n"]}
+    assert len(opened) > 1
+    work.write({"src/a.txt": "first\n"})
+    again = Tree(work_tree_snapshot(work.open()), cache)
+    assert texts(again, extractor("src/**")) == {"src/a.txt": [b"first\n"]}
+    cache.close()
+
+
 def test_facts_of_a_clean_file_are_those_of_its_blob_whatever_its_bytes_on_disk(work: Work, tmp_path: Path) -> None:
     work.git("config", "core.autocrlf", "true")
     work.commit({"src/a.txt": b"one\r\ntwo\r\n"})

@@ -50,6 +50,8 @@ class Cache:
     def _open(self, path: Path, *, again: bool = True) -> None:
         try:
             self._opened = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            # A loss of power may damage the file, which is noticed; waiting for the disk is not worth it.
+            self._opened.execute("PRAGMA synchronous = OFF")
             self._opened.execute(
                 "CREATE TABLE IF NOT EXISTS facts"
                 " (key BLOB, blob TEXT, data BLOB, PRIMARY KEY (key, blob)) WITHOUT ROWID"

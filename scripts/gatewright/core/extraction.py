@@ -13,7 +13,7 @@ from typing import Any
 from gatewright.core.errors import CannotJudge, GateError
 from gatewright.core.facts import Extractor
 from gatewright.core.snapshot import Reader, Snapshot
-from gatewright.core.tree import read_and_extract
+from gatewright.core.tree import encoded_facts
 
 # Below this many files workers cost more than they save.
 _WORKER_FROM = 48
@@ -26,10 +26,13 @@ Result = tuple[str, int, bytes | None]
 
 
 def extract_all(
-    snapshot: Snapshot, extractors: Sequence[Extractor], todo: Mapping[str, Sequence[int]]
+    snapshot: Snapshot, extractors: Sequence[Extractor], todo: Mapping[str, Sequence[int]], held: Mapping[str, bytes]
 ) -> Iterator[Result]:
-    """Yield (path, extractor number, encoded facts or None where too large) for all of `todo`."""
-    job = _Job(snapshot, extractors)
+    """Yield (path, extractor number, encoded facts or None where too large) for all of `todo`.
+
+    `held` are the contents of the paths that have been read already.
+    """
+    job = _Job(snapshot, extractors, held)
     work = list(todo.items())
     workers = min(os.cpu_count() or 1, len(work) // _WORKER_FROM + 1)
     # Forking beside other threads can copy a held lock into the child.
@@ -45,8 +48,9 @@ def extract_all(
 class _Job:
     """What a worker needs; its reader is opened in the process that uses it."""
 
-    def __init__(self, snapshot: Snapshot, extractors: Sequence[Extractor]) -> None:
+    def __init__(self, snapshot: Snapshot, extractors: Sequence[Extractor], held: Mapping[str, bytes]) -> None:
         self.snapshot = snapshot
+        self.held = held
         self.functions: list[tuple[Any, Any]] = [(e.load(), e.options) for e in extractors]
         self.reader: Reader | None = None
 
@@ -55,7 +59,8 @@ class _Job:
             self.reader = self.snapshot.open()
         for path, numbers in work:
             chosen = [self.functions[number] for number in numbers]
-            facts = read_and_extract(self.reader, path, self.snapshot.entries[path], chosen)
+            data = self.held[path] if path in self.held else self.reader.read(path, self.snapshot.entries[path])
+            facts = encoded_facts(data, chosen)
             for position, number in enumerate(numbers):
                 yield path, number, None if facts is None else facts[position]
 

@@ -27,10 +27,12 @@ LOCAL_VARIABLES = (
     "GIT_INTERNAL_SUPER_PREFIX",
 )
 
-# A read never takes a lock, follows a replacement, asks a person, or fetches in a partial clone
-# (older git knows no GIT_NO_LAZY_FETCH; without an allowed protocol its fetch fails at once).
+# A read never takes a lock, takes a path for a pattern of another kind, follows a replacement, asks
+# a person, or fetches in a partial clone (older git knows no GIT_NO_LAZY_FETCH; without an allowed
+# protocol its fetch fails at once).
 READ_ONLY = {
     "GIT_OPTIONAL_LOCKS": "0",
+    **dict.fromkeys([f"GIT_{kind}_PATHSPECS" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")], "0"),
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
@@ -97,6 +99,13 @@ class Repository:
         self.common_dir = (start / common).resolve()
         self.bare = bare == "true"
         self.root = (start / up).resolve() if inside == "true" else None
+        if not in_hook and self._index_is_of_another():
+            del self.environ["GIT_INDEX_FILE"]
+
+    def _index_is_of_another(self) -> bool:
+        """Whether a variable that a hook of another repository left behind names that one's index."""
+        folder = (self.root or self.start).joinpath(self.environ.get("GIT_INDEX_FILE", ".")).resolve().parent
+        return folder not in (self.git_dir, self.common_dir) and folder.joinpath("HEAD").is_file()
 
     def _describe(self, environ: Mapping[str, str]) -> list[str] | None:
         arguments = ["--is-bare-repository", "--absolute-git-dir", "--git-common-dir", "--show-object-format"]

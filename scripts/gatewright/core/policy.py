@@ -207,12 +207,12 @@ def changed_tables(base: Any, head: Any, path: str = "") -> Iterator[tuple[str, 
         yield path, base, head
 
 
-def unexplained(base: PolicyFile, head: PolicyFile) -> list[str]:
-    """Key paths of changed tables that give no new `why`."""
+def unexplained(base: PolicyFile, head: PolicyFile, minimum: int) -> list[str]:
+    """Key paths of changed tables that give no new `why` of at least `minimum` characters."""
     return [
         path or "the top of the file"
         for path, before, after in changed_tables(base.raw, head.raw)
-        if not after.get("why") or after.get("why") == before.get("why")
+        if len(str(after.get("why", ""))) < max(minimum, 1) or after.get("why") == before.get("why")
     ]
 
 

@@ -196,7 +196,10 @@ def _base_findings(tree: Tree, head: Policies, base: Policies) -> list[Finding]:
 
 def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[Finding]:
     """New findings under the base's policy, and a finding for each policy that lets go of some."""
-    now, excused = head.policies.files, head.policies.core.removed
+    now, core = head.policies.files, head.policies.core
+    # As a `why`, an excuse belongs to the change that makes it.
+    said = policies.core.removed
+    excused = {n for n, why in core.removed.items() if len(why) >= core.minimum_reason and why != said.get(n)}
     removed = {name: file for name, file in policies.judged.items() if name not in now and name not in excused}
     changed = {name: file for name, file in policies.judged.items() if name in now and file.raw != now[name].raw}
     unread = [name for name in policies.unreadable if name not in now and name not in excused]
@@ -215,7 +218,7 @@ def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[
         if name in removed:
             extra.append(_removed(name, gone))
         elif gone:
-            where = unexplained(file, head.policies.files[name])
+            where = unexplained(file, head.policies.files[name], core.minimum_reason)
             if not where:
                 continue
             extra.append(loosened(name, gone, where, file.path))

@@ -1,6 +1,7 @@
 """What a judge sees: the paths of one snapshot and the facts of their files."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 from gatewright.core.cache import Cache
 from gatewright.core.facts import Extractor
 from gatewright.core.globs import PathSet
-from gatewright.core.snapshot import DictSnapshot, Entry, Reader, Snapshot
+from gatewright.core.snapshot import DictSnapshot, Snapshot
 
 # A source file above this size is not parsed; it is reported as unread.
 MAX_BYTES = 8 * 1024 * 1024
@@ -39,7 +40,9 @@ class Tree:
         self._facts: dict[Extractor, dict[str, list[Any]]] = {}
         self._counts: dict[Extractor, int] = {}
         self._contents: dict[str, str] = {}
-        self._selected: dict[PathSet, list[str]] = {}
+        # A file that is no object may change meanwhile; its facts must be those of the bytes that named it.
+        self._held: dict[str, bytes] = {}
+        self._paths = tuple(self.paths)
 
     @classmethod
     def of(cls, files: Mapping[str, str | bytes]) -> "Tree":
@@ -58,9 +61,7 @@ class Tree:
 
     def select(self, paths: PathSet) -> list[str]:
         """The tree's files in a path set, in order."""
-        if paths not in self._selected:
-            self._selected[paths] = paths.select(self.paths)
-        return self._selected[paths]
+        return _select(paths, self._paths)
 
     def prefetch(self, extractors: Iterable[Extractor]) -> None:
         """Take the facts of several extractors, reading each file that must be read once."""
@@ -101,6 +102,7 @@ class Tree:
             for path in unnamed:
                 data = reader.read(path, self.snapshot.entries[path])
                 self._contents[path] = "content:" + blake2b(data, digest_size=20).hexdigest()
+                self._held[path] = data
         finally:
             reader.close()
 
@@ -110,7 +112,7 @@ class Tree:
         self._cache.close()
         fresh: list[list[tuple[str, bytes]]] = [[] for _ in extractors]
         total = sum(map(len, todo.values()))
-        for done, (path, number, data) in enumerate(extract_all(self.snapshot, extractors, todo), 1):
+        for done, (path, number, data) in enumerate(extract_all(self.snapshot, extractors, todo, self._held), 1):
             if self._progress is not None:
                 self._progress(f"reading {self.snapshot.label}", done, total)
             if data is None:
@@ -130,16 +132,19 @@ class Tree:
         self._facts[extractor] = {path: facts for path, facts in found.items() if facts}
 
 
+@lru_cache(maxsize=256)
+def _select(paths: PathSet, files: tuple[str, ...]) -> list[str]:
+    """Of one run's trees, most hold the same files and are asked for the same sets."""
+    return paths.select(files)
+
+
 def _decoder(extractor: Extractor) -> Callable[[bytes], list[Any]]:
     decode = msgspec.msgpack.Decoder(list[extractor.fact]).decode  # type: ignore[name-defined]
     return lambda data: [] if data == _EMPTY else decode(data)
 
 
-def read_and_extract(
-    reader: Reader, path: str, entry: Entry, functions: Sequence[tuple[Any, Any]]
-) -> list[bytes] | None:
+def encoded_facts(data: bytes, functions: Sequence[tuple[Any, Any]]) -> list[bytes] | None:
     """Encoded facts of one file for each (function, options); None where it is too large to parse."""
-    data = reader.read(path, entry)
     if len(data) > MAX_BYTES:
         return None
     return [msgspec.msgpack.encode(function(data, options)) for function, options in functions]

@@ -1,6 +1,7 @@
 """Path patterns of policy files: `*` within a folder, `**` across folders, `{a,b}` alternatives."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -63,6 +64,6 @@ class PathSet(msgspec.Struct, frozen=True):
     def __contains__(self, path: str) -> bool:
         return bool(compile_globs(self.include).fullmatch(path)) and not compile_globs(self.exclude).fullmatch(path)
 
-    def select(self, paths: "list[str]") -> "list[str]":
+    def select(self, paths: Iterable[str]) -> "list[str]":
         inside, outside = compile_globs(self.include).fullmatch, compile_globs(self.exclude).fullmatch
         return [path for path in paths if inside(path) and not outside(path)]

@@ -21,6 +21,9 @@ INCLUDERS = (".md", ".markdown", ".rst", ".txt")
 ENV_FILES = re.compile(r"(?:.*/)?(?:\.env\.(?:example|sample|template|dist)|env\.example)")
 _INCLUDE = re.compile(r"include|--8<--|start-after|begin")
 _CHANGES = re.compile(r"(?i)change|release|news|history")
+# Pages of examples, tests, vendored code and tools describe those.
+_FOLDERS = WORDS.folders
+_ASIDE = (_FOLDERS.side | _FOLDERS.tests | _FOLDERS.vendored | _FOLDERS.examples) - {"docs", "doc"}
 _TITLE = re.compile(r"(?i)env|variable|config|setting|option")
 # The least share of the variables on the page that documents them: where its name says so, and where not.
 SHARE, SHARE_ELSEWHERE = 0.25, 0.5
@@ -94,7 +97,7 @@ def _texts(tree: Tree, suffixes: tuple[str, ...]) -> dict[str, bytes]:
     reader = tree.snapshot.open()
     try:
         for path in tree.paths:
-            if path.endswith(suffixes) and not path.startswith("."):
+            if path.endswith(suffixes) and not _ASIDE.intersection(path.split("/")) and not path.startswith("."):
                 data = reader.read(path, tree.snapshot.entries[path])
                 if len(data) <= MAX_BYTES:
                     texts[path] = data

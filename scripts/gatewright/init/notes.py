@@ -62,8 +62,8 @@ def environment(found: Environment) -> list[str]:
         said.append(f"include: {shown.page} shows {shown.registry}, which documents what it defines")
     elif not found.page:
         said.append(
-            "pages: not sure, no page names the variables. Write docs/ENVIRONMENT.md with a table (Variable, Default, "
-            "Meaning) and name it here; until then each new variable is refused, those of today are inherited"
+            "pages: not sure, no page names the variables, so each new one is refused and those of today are "
+            "inherited. Write docs/ENVIRONMENT.md with a table (Variable, Default, Meaning) of all and name it here"
         )
     return said
 

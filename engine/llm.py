@@ -53,6 +53,7 @@ class LLM:
         self._built = build(config, checkpoint, platform_object, size)
         self.core = self._built.core
         self._next_id = 0
+        self._live: dict[str, OutputProcessor] = {}
 
     def config(self) -> dict[str, Any]:
         """Every setting as asked for, and under "effective" what the engine runs with."""
@@ -116,6 +117,7 @@ class LLM:
                 ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
                 self.core.add_request(request_id, ids, self._with_word_ids(own))
                 processors[request_id] = OutputProcessor(request_id, ids, own, self.tokenizer)
+                self._live[request_id] = processors[request_id]
         except BaseException:
             self._abort(processors)
             raise
@@ -131,18 +133,24 @@ class LLM:
 
     def _run(self, processors: Mapping[str, OutputProcessor]) -> Iterator[tuple[OutputProcessor, tuple[int, str]]]:
         """Step until these requests are finished; each update as (its request, (choice, new text))."""
-        while not all(processor.output.finished for processor in processors.values()):
-            for update in self.core.step():
-                processor = processors.get(update.request_id)
-                if processor is None:
-                    continue
-                delta, stopped = processor.advance(update)
-                if stopped:
-                    self.core.stop(update.request_id, update.index)
-                yield processor, (update.index, delta)
+        while True:
+            for processor in processors.values():
+                while processor.news:
+                    yield processor, processor.news.popleft()
+            if all(processor.output.finished for processor in processors.values()):
+                return
+            self._step()
+
+    def _step(self) -> None:
+        """One step for all live requests, those of other callers included: streams may be read in turns."""
+        for update in self.core.step():
+            processor = self._live.get(update.request_id)
+            if processor and processor.advance(update):
+                self.core.stop(update.request_id, update.index)
 
     def _abort(self, processors: Mapping[str, OutputProcessor]) -> None:
         for request_id in processors:
+            self._live.pop(request_id, None)
             self.core.abort(request_id)
         while self.core.has_work and not self.core.requests:
             self.core.step()

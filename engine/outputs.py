@@ -1,5 +1,6 @@
 """From sequence updates to text: detokenization, stop strings, and the outputs that callers see."""
 
+from collections import deque
 from collections.abc import Sequence
 
 import msgspec
@@ -95,15 +96,17 @@ class OutputProcessor:
         choices = [CompletionOutput(index=index, token_ids=[]) for index in range(params.n)]
         self.output = RequestOutput(request_id=request_id, prompt_token_ids=list(prompt), outputs=choices)
         self._streams = [_Stream(choice, params, tokenizer) for choice in choices]
+        # (choice, new text) of updates that the caller has not seen yet.
+        self.news: deque[tuple[int, str]] = deque()
 
-    def advance(self, update: SequenceUpdate) -> tuple[str, bool]:
-        """The choice's new text, and whether the engine must be told that a stop string ended it."""
+    def advance(self, update: SequenceUpdate) -> bool:
+        """Take in an update; true when the engine must be told that a stop string ended the choice."""
         stream = self._streams[update.index]
         if stream.output.finish_reason:
-            return "", False
+            return False
         if update.prompt_logprobs is not None:
             self.output.prompt_logprobs = update.prompt_logprobs
         if update.index == 0:
             self.output.num_cached_tokens = update.num_cached
-        delta = stream.advance(update)
-        return delta, stream.output.finish_reason is not None and update.finish_reason is None
+        self.news.append((update.index, stream.advance(update)))
+        return stream.output.finish_reason is not None and update.finish_reason is None

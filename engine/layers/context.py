@@ -1,7 +1,6 @@
 """What the layers of one model are built with."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import torch
@@ -23,7 +22,7 @@ class BuildContext(msgspec.Struct, frozen=True):
     def linear(self, name: str, shape: tuple[int, int], bias: bool = False) -> Callable[[Tensor], Tensor]:
         """The linear of `name`.weight [out, in] and, where it has one, `name`.bias [out]."""
         weight = self.weights.take(f"{name}.weight", shape)
-        return self._prepare(weight, self.weights.take(f"{name}.bias", shape[:1]) if bias else None)
+        return self.ops.linear(weight, self.weights.take(f"{name}.bias", shape[:1]) if bias else None)
 
     def fused_linear(
         self, names: list[str], outputs: list[int], inputs: int, bias: bool = False
@@ -33,11 +32,8 @@ class BuildContext(msgspec.Struct, frozen=True):
             self.weights.take(f"{name}.weight", (size, inputs)) for name, size in zip(names, outputs, strict=True)
         ]
         biases = [self.weights.take(f"{name}.bias", (size,)) for name, size in zip(names, outputs, strict=True) if bias]
-        return self._prepare(torch.cat(weights), torch.cat(biases) if bias else None)
+        return self.ops.linear(torch.cat(weights), torch.cat(biases) if bias else None)
 
     def shared_linear(self, weight: Tensor) -> Callable[[Tensor], Tensor]:
         """A linear over a tensor that another layer keeps too, such as a tied embedding."""
-        return self._prepare(weight, None)
-
-    def _prepare(self, weight: Tensor, bias: Tensor | None) -> Any:
-        return self.ops.linear(weight, bias)
+        return self.ops.linear(weight)

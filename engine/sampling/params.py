@@ -53,6 +53,10 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True):
     skip_special_tokens: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("stop", "bad_words"):
+            value = getattr(self, name)
+            # A lone string is one stop, not one per letter.
+            msgspec.structs.force_setattr(self, name, (value,) if isinstance(value, str) else tuple(value))
         _require(self.n >= 1, "n", self.n, "at least 1")
         _require(
             self.temperature >= 0 and math.isfinite(self.temperature), "temperature", self.temperature, "0 or more"

@@ -165,10 +165,9 @@ def stream(params: SamplingParams) -> tuple[list[str], OutputProcessor, bool]:
     shown, stopped = [], False
     for token in range(len(WORDS)):
         reason = "length" if token == len(WORDS) - 1 else None
-        delta, stopped = processor.advance(
-            SequenceUpdate(request_id="r", index=0, token_id=token, finish_reason=reason)  # type: ignore[arg-type]
-        )
-        shown.append(delta)
+        update = SequenceUpdate(request_id="r", index=0, token_id=token, finish_reason=reason)  # type: ignore[arg-type]
+        stopped = processor.advance(update)
+        shown.append(processor.news.popleft()[1])
         if stopped:
             break
     return shown, processor, stopped

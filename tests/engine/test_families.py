@@ -13,9 +13,9 @@ def references(family: str, prompts: list[list[int]]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
-@pytest.mark.parametrize("block_size", [16, 32])
-@pytest.mark.parametrize("budget", [7, 33, 512])
-@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize(
+    ("block_size", "budget", "caching"), [(16, 7, True), (32, 33, False), (16, 512, False), (32, 512, True)]
+)
 def test_mixed_batches_equal_the_reference(family: str, block_size: int, budget: int, caching: bool) -> None:
     core = harness.tiny_engine(
         family, block_size=block_size, max_num_batched_tokens=budget, enable_prefix_caching=caching
@@ -26,6 +26,27 @@ def test_mixed_batches_equal_the_reference(family: str, block_size: int, budget:
     # The second time the cache is warm.
     assert harness.generate(core, prompts) == expected
     harness.assert_idle(core)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("block_size", [16, 32])
+@pytest.mark.parametrize("budget", [7, 33, 512])
+@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize("room", ["ample", "tight"])
+@pytest.mark.parametrize("seqs", [1, 3, 64])
+def test_the_full_cross_of_settings_at_64_tokens(
+    family: str, block_size: int, budget: int, caching: bool, room: str, seqs: int
+) -> None:
+    settings = {"block_size": block_size, "max_num_batched_tokens": budget, "enable_prefix_caching": caching}
+    memory = harness.memory_for(family, 176, **settings) if room == "tight" else 2**23
+    core = harness.tiny_engine(family, max_model_len=176, kv_cache_memory=memory, max_num_seqs=seqs, **settings).core
+    params = harness.SamplingParams(temperature=0, max_tokens=64)
+    prompts = tiny.prompts()
+    expected = [list(tiny.reference(family, tuple(prompt), 64)) for prompt in prompts]
+    for _ in ("cold", "warm"):
+        assert harness.generate(core, prompts, params) == expected
+        harness.assert_idle(core)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

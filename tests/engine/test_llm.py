@@ -92,6 +92,21 @@ def test_a_refused_prompt_leaves_nothing_in_the_queue(llm: LLM) -> None:
     assert not llm.core.requests and not llm.core.has_work
 
 
+def test_streams_read_in_turns_do_not_take_from_each_other(llm: LLM) -> None:
+    texts = [llm.generate(prompt, GREEDY)[0].outputs[0].text for prompt in ("first", "second")]
+    streams = [llm.stream(prompt, GREEDY) for prompt in ("first", "second")]
+    heads = [next(stream) for stream in streams]
+    third = llm.generate("first", GREEDY)[0].outputs[0].text
+    assert [head + "".join(stream) for head, stream in zip(heads, streams, strict=True)] == texts
+    assert third == texts[0]
+    assert not llm.core.has_work
+
+
+def test_a_lone_stop_is_not_taken_letter_by_letter() -> None:
+    assert SamplingParams(stop="end").stop == ("end",)  # type: ignore[arg-type]
+    assert SamplingParams(stop=["a", "b"], bad_words="x").stop == ("a", "b")  # type: ignore[arg-type]
+
+
 def test_a_stream_that_is_left_early_frees_its_blocks(llm: LLM) -> None:
     stream = llm.stream("leave", SamplingParams(temperature=0, max_tokens=50))
     next(stream)

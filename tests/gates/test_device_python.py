@@ -18,6 +18,7 @@ from gatewright.extractors.device_needles import needles
 from gatewright.extractors.device_python import extract, read
 from gatewright.extractors.device_site import STATEMENT_LIMIT, Entry, Site, Vocabulary
 from gatewright.readers import python
+from gatewright.readers.python_lexer import code_hits
 
 LAYERS = 'shared = []\nrooms = { gpu = ["p/gpu_room/**"] }\n'
 VOCABULARY = msgspec.convert(tomllib.loads(LAYERS + default_vocabulary()), Policy).vocabulary
@@ -283,6 +284,6 @@ def test_files_without_a_word_are_not_parsed(monkeypatch: pytest.MonkeyPatch) ->
 def test_definitions_without_a_hit_are_not_parsed() -> None:
     source = "class A:\n" + "".join(f"    def f{n}(self):\n        return {n} * (self.a + self.b)\n" for n in range(50))
     data = (source + "    def g(self):\n        torch.cuda.x\n").encode()
-    part = python.parse_around(data, python.code_hits(data, needles(VOCABULARY).hits(data)))
+    part = python.parse_around(data, code_hits(data, needles(VOCABULARY).hits(data)))
     assert part is not None and part.tree is not None
     assert len(list(ast.walk(part.tree))) < len(list(ast.walk(ast.parse(data)))) * 0.5

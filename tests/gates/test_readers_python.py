@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 from gatewright.readers.python import (
     Scope,
     arguments_of,
-    code_hits,
     dotted,
     imported_modules,
-    line_numbers,
-    mask,
     parse,
     parse_around,
-    split_lines,
     utf8,
 )
+from gatewright.readers.python_lexer import code_hits, line_numbers, mask, split_lines
 
 HIT = b"HIT"
 

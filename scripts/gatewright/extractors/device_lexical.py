@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from gatewright.extractors.device_lexicon import FIELD, lexicon
 from gatewright.extractors.device_site import Site, SiteKind, Vocabulary, WordKind, one_line
-from gatewright.readers.python import LINE_BREAK, TOKEN, Source, mask
+from gatewright.readers.python import Source
+from gatewright.readers.python_lexer import LINE_BREAK, TOKEN, mask
 
 _STRING = re.compile(r"(\"\"\"|'''|[\"'])(.*?)\1?\Z", re.DOTALL)
 _REPLACEMENT = re.compile(r"\{[^{}]*\}")

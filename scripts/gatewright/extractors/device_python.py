@@ -5,6 +5,7 @@ import re
 from gatewright.extractors.device_needles import needles
 from gatewright.extractors.device_site import Site, Vocabulary
 from gatewright.readers import python
+from gatewright.readers.python_lexer import code_hits, line_numbers
 
 _IMPORT = re.compile(rb"[ \t]*(?:import[ \t]+[\w.]+[ \t]+as|from[ \t]+[\w.]+[ \t]+import)[ \t]([^\r\n#]{1,500})")
 
@@ -13,7 +14,7 @@ def extract(data: bytes, options: Vocabulary) -> list[Site]:
     """The sites of one file in order of place; where it does not parse, an `unparsable` site comes first."""
     data = python.utf8(data)
     hits = needles(options).hits(data)
-    hits = python.code_hits(data, hits) if hits else []
+    hits = code_hits(data, hits) if hits else []
     return _read_around(data, options, hits) if hits else []
 
 
@@ -24,8 +25,8 @@ def _read_around(data: bytes, options: Vocabulary, hits: list[int]) -> list[Site
     names = {name for hit in hits for name in _imported_names(data, hit)}
     if names:
         pattern = re.compile(rb"\b(?:" + b"|".join(sorted(map(re.escape, names))) + rb")\b")
-        hits = python.code_hits(data, sorted({*hits, *(use.start() for use in pattern.finditer(data))}))
-    lines = python.line_numbers(data, hits)
+        hits = code_hits(data, sorted({*hits, *(use.start() for use in pattern.finditer(data))}))
+    lines = line_numbers(data, hits)
     source = python.parse_around(data, hits)
     found = None if source is None else device_statements.sites(source, options, lines, is_part=True)
     return read(data, options, lines) if found is None else found

@@ -14,7 +14,8 @@ from gatewright.extractors.device_expressions import ExpressionVisitor
 from gatewright.extractors.device_lexicon import lexicon
 from gatewright.extractors.device_marks import is_positive, is_skip_mark, skips
 from gatewright.extractors.device_site import Site, Vocabulary
-from gatewright.readers.python import Scope, Source, arguments_of, dotted, line_numbers
+from gatewright.readers.python import Scope, Source, arguments_of, dotted
+from gatewright.readers.python_lexer import line_numbers
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = _Function | ast.ClassDef

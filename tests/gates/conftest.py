@@ -1,6 +1,7 @@
 """Fixtures that tests of the gates share: real repositories, and a small check to judge them with."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,20 @@ def git(tmp_path: Path, words: None, monkeypatch: pytest.MonkeyPatch) -> Git:
     return place
 
 
-@pytest.fixture
-def work(git: Git) -> Work:
-    """A repository with a policy and one clean file on main."""
-    repository = git.init()
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `work` starts as; made once, because each git process costs time."""
+    place = Git(tmp_path_factory.mktemp("begun"))
+    repository = place.init()
     repository.commit({**POLICY, "src/a.txt": "fine\n"}, "begin")
+    return repository.path
+
+
+@pytest.fixture
+def work(git: Git, begun: Path) -> Work:
+    """A repository with a policy and one clean file on main."""
+    path = git.root / "work"
+    shutil.copytree(begun, path, symlinks=True)
+    repository = Work(git, path)
+    repository.git("update-index", "-q", "--refresh")
     return repository

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from gatewright.core.git import LOCAL_VARIABLES, Repository
+from gatewright.core.git import Repository
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 CHECKS = Path(__file__).resolve().parent / "data" / "checks"
@@ -22,6 +22,14 @@ import gatewright.checks
 gatewright.checks.__path__.append({os.fspath(CHECKS)!r})
 from gatewright.cli import main
 main(prog_name="gate")
+"""
+
+_CONFIGURATION = """[init]
+\tdefaultBranch = main
+[protocol "file"]
+\tallow = always
+[gc]
+\tauto = 0
 """
 
 Content = str | bytes | None
@@ -54,7 +62,7 @@ class Git:
             "GIT_TEMPLATE_DIR": "",
             "PYTHONDONTWRITEBYTECODE": "",
         }
-        self.configure({"init.defaultBranch": "main", "protocol.file.allow": "always", "gc.auto": "0"})
+        home.joinpath(".gitconfig").write_text(_CONFIGURATION)
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """User configuration: what `git config --global` writes."""
@@ -124,7 +132,3 @@ class Work:
     def open(self, folder: str = ".", **environ: str) -> Repository:
         """As the gate reads it, with the test's environment."""
         return Repository(self.path / folder, {**self.place.environ, **environ})
-
-
-def unbound(environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environ.items() if name not in LOCAL_VARIABLES}

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from gates.repositories import CHECKS, Git, Work
 
 from gatewright.cli import FORMATS, main
@@ -174,11 +175,17 @@ def test_a_report_goes_to_a_file(work: Work) -> None:
 
 
 @pytest.mark.parametrize("command", commands(main), ids=" ".join)
-def test_each_command_has_help(git: Git, command: tuple[str, ...]) -> None:
-    result = Work(git, git.root).gate(*command, "--help")
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.startswith("Usage: gate")
+def test_each_command_has_help(command: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*command, "--help"], prog_name="gate")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("Usage: " + " ".join(("gate", *command)))
     assert result.stdout.split("\n")[2].strip()
+
+
+def test_help_as_a_process(git: Git) -> None:
+    result = Work(git, git.root).gate("-h")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Exit code 0: clean" in result.stdout
 
 
 def test_the_version(git: Git) -> None:

@@ -55,7 +55,8 @@ class WeightReader:
                 f"but the model's configuration needs {tuple(shape)}"
             )
         self._left.discard(stored)
-        return tensor.to(device=self._device, dtype=self._dtype).contiguous()
+        # A copy: what stays a view of the file keeps all of it mapped.
+        return tensor.to(device=self._device, dtype=self._dtype, copy=True).contiguous()
 
     def ignore(self, name: str) -> None:
         """Mark a tensor that the model does not need."""

@@ -15,12 +15,15 @@ _INDEX = "model.safetensors.index.json"
 
 
 class SafetensorsSource:
-    """The tensors of a checkpoint folder. Files are mapped, so a tensor is read when it is loaded."""
+    """The tensors of a checkpoint folder.
+
+    A file is mapped anew for each tensor: while a mapping lives, every page of it that was read counts as
+    this process's memory, and a whole checkpoint would be resident beside the weights made from it.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Raises CheckpointError when there is no checkpoint, or a file that its index names is absent."""
         self._folder = folder
-        self._files: dict[str, Any] = {}
         self._names = self._read_index()
 
     @property
@@ -54,9 +57,7 @@ class SafetensorsSource:
         raise CheckpointError(f"{self._folder} holds neither {_SINGLE} nor {_INDEX}")
 
     def _open(self, file: str) -> Any:
-        if file not in self._files:
-            try:
-                self._files[file] = safe_open(self._folder / file, framework="pt")
-            except SafetensorError as error:
-                raise CheckpointError(f"{self._folder / file} is not a safetensors file: {error}") from None
-        return self._files[file]
+        try:
+            return safe_open(self._folder / file, framework="pt")
+        except SafetensorError as error:
+            raise CheckpointError(f"{self._folder / file} is not a safetensors file: {error}") from None

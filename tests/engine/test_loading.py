@@ -238,6 +238,14 @@ def test_folders_that_hold_no_checkpoint_are_refused(tmp_path: Path) -> None:
         SafetensorsSource(tmp_path)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="this system does not list its mappings")
+def test_nothing_of_the_checkpoint_stays_mapped_beside_the_weights(tmp_path: Path) -> None:
+    folder = copy_of("llama", tmp_path)
+    built = load(folder)
+    assert str(folder) not in Path("/proc/self/maps").read_text()
+    assert built.core.runner.model is not None
+
+
 def test_generation_settings_name_the_ends_of_a_text(tmp_path: Path) -> None:
     folder = copy_of("llama", tmp_path)
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [4, 9]}))

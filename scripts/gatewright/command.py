@@ -13,7 +13,7 @@ from gatewright.core.change import Change, change_of_commit, change_of_work_tree
 from gatewright.core.contract import Lane, check_names, load_check
 from gatewright.core.errors import CannotJudge, PolicyError
 from gatewright.core.git import Repository
-from gatewright.core.policy import CORE, policy_names
+from gatewright.core.policy import CORE, is_linked, policy_names
 from gatewright.core.report import Report
 from gatewright.core.runner import run
 from gatewright.reporters.terminal import Progress, use_colour, write
@@ -75,7 +75,7 @@ def _change(repository: Repository, options: Options) -> Change:
 
 def has_policy(change: Change) -> bool:
     """Whether one of its trees names a check. A tree that lost its policy is judged by its base's."""
-    return any(policy_names(s) != [CORE] for s in (change.head, change.base) if s is not None)
+    return any(policy_names(s) != [CORE] or is_linked(s) for s in (change.head, change.base) if s is not None)
 
 
 def open_cache(repository: Repository, *, use: bool = True) -> Cache:
@@ -86,6 +86,8 @@ def publish(report: Report, options: Options) -> None:
     """Write the report in its format to stdout or a file."""
     from gatewright.reporters import load
 
+    if sys.stdout is None and options.output_file is None:
+        raise CannotJudge("standard output is closed", "name a file with --output-file")
     if options.output_format == "text":
         from gatewright.reporters import text
 
@@ -93,13 +95,16 @@ def publish(report: Report, options: Options) -> None:
         output = text.render(report, colour=colour, show_inherited=options.show_inherited)
     else:
         output = load(options.output_format).render(report)
-    if options.output_file is not None:
-        try:
+    try:
+        if options.output_file is not None:
             options.output_file.write_text(output, encoding="utf-8")
-        except OSError as error:
-            raise CannotJudge(f"cannot write {options.output_file}: {error.strerror}", "name another file") from None
-    else:
-        write(output, sys.stdout, data=options.output_format != "text")
+        else:
+            write(output, sys.stdout, data=options.output_format != "text")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        place = options.output_file or "standard output"
+        raise CannotJudge(f"cannot write {place}: {error.strerror}", "name another file with --output-file") from None
     if options.output_format == "github":
         from gatewright.reporters import github
 

@@ -154,6 +154,46 @@ def test_a_reader_that_goes_away_is_no_finding(work: Work) -> None:
     assert err == b""
 
 
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [(">&-", "standard output is closed"), ("> /dev/full", "cannot write standard output: No space left on device")],
+)
+def test_a_report_that_cannot_be_written_is_no_verdict(work: Work, redirection: str, words: str) -> None:
+    if redirection.endswith("full") and not Path("/dev/full").exists():
+        pytest.skip("no full device here")
+    result = work.run("sh", "-c", f"gate run {redirection}")
+    assert result.returncode == 3
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_without_standard_input_a_hook_judges_head(work: Work) -> None:
+    work.commit(BAD)
+    result = work.run("sh", "-c", "gate hook pre-push origin url <&-")
+    assert result.returncode == 1
+    assert "HEAD is judged" in result.stdout
+
+
+def test_a_terminal_on_standard_input_is_not_waited_for(work: Work) -> None:
+    """HK-19: a person who calls the hook by hand has nothing to type."""
+    ours, theirs = os.openpty()
+    try:
+        result = subprocess.run(
+            ["gate", "hook", "pre-push", "origin", "url"],
+            cwd=work.path,
+            env=work.place.environ,
+            stdin=theirs,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert result.returncode == 0
+    assert b"HEAD is judged" in result.stdout
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_each_format_prints_the_finding_and_keeps_the_exit_code(work: Work, name: str) -> None:
     work.write({**BAD, "src/bad\udcff \n%,:.txt": "BAD\n"})

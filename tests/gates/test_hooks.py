@@ -81,6 +81,15 @@ def test_a_tree_without_a_policy_is_let_through_and_it_is_said(git: Git, capfd: 
     assert "nothing to judge" in capfd.readouterr().out
 
 
+def test_pc_05_a_policy_folder_that_is_a_link_does_not_let_a_push_through(git: Git) -> None:
+    linked = git.init("linked")
+    linked.write({"real/words.toml": 'where = ["src/**"]\n', "src/a.txt": "BAD\n"})
+    (linked.path / "policy").symlink_to("real")
+    linked.commit()
+    with pytest.raises(PolicyError, match="not a folder"):
+        pre_push(linked, line(linked))
+
+
 # The chain.
 
 

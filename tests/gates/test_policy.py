@@ -82,6 +82,19 @@ def test_pc_05_a_policy_that_is_a_link_is_refused_and_never_skipped(work: Work) 
     assert list(base.unreadable) == ["words"]
 
 
+def test_pc_05_a_policy_folder_that_is_a_link_is_refused_and_never_skipped(work: Work) -> None:
+    base = work.git("rev-parse", "HEAD")
+    work.git("mv", "policy", "elsewhere")
+    (work.path / "policy").symlink_to("elsewhere")
+    commit = work.commit()
+    with pytest.raises(PolicyError, match="policy/ is not a folder of this tree"):
+        run([change_of_commit(work.open(), commit, base)], Cache(None))
+    work.git("rm", "-q", "policy")
+    work.git("mv", "elsewhere", "policy")
+    mended = change_of_commit(work.open(), work.commit(), commit)
+    assert run([mended], Cache(None)).exit_code == 0
+
+
 def test_the_check_of_the_policy_runs_without_a_file_of_its_own() -> None:
     assert list(load_policies(DictSnapshot(POLICY)).files) == ["policy", "words"]
     assert judge({"src/a.txt": "x"}).exit_code == 0

@@ -69,6 +69,12 @@ def policy_names(snapshot: Snapshot) -> list[str]:
     return sorted({CORE, *(name for name in names if "/" not in name)})
 
 
+def is_linked(snapshot: Snapshot) -> bool:
+    """Whether the policy folder is a link or a submodule: its files are then none of this tree."""
+    folder = snapshot.entries.get(FOLDER.rstrip("/"))
+    return folder is not None and folder.kind != "file"
+
+
 def default_branch(snapshot: Snapshot) -> str:
     """What policy/policy.toml says the remote's default branch is, or nothing."""
     if FOLDER + CORE + ".toml" not in snapshot.entries:
@@ -79,6 +85,8 @@ def default_branch(snapshot: Snapshot) -> str:
 
 def load_policies(snapshot: Snapshot, only: Sequence[str] = ()) -> Policies:
     """Every policy file of a tree. Raises PolicyError for the first that is not valid."""
+    if is_linked(snapshot):
+        raise PolicyError(f"{FOLDER} is not a folder of this tree", "put the folder itself there, not a link")
     return Policies({name: load_policy(snapshot, name) for name in policy_names(snapshot)}, only=only)
 
 

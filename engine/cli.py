@@ -10,7 +10,7 @@ import click
 
 from engine import env
 from engine.config import EngineConfig, parse_bytes
-from engine.errors import EngineError
+from engine.errors import EngineError, RequestError
 
 if TYPE_CHECKING:
     from engine.llm import LLM
@@ -56,6 +56,21 @@ def _engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The settings of one answer."""
+    options = [
+        click.option("--max-tokens", type=int, default=256, show_default=True, help="Most tokens of the answer."),
+        click.option("--temperature", type=float, default=0.0, help="0 always takes the likeliest token."),
+        click.option("--top-k", type=int, default=0, help="Sample among the k likeliest tokens; 0 among all."),
+        click.option("--top-p", type=float, default=1.0, help="Sample among the likeliest that reach p together."),
+        click.option("--min-p", type=float, default=0.0, help="Sample among tokens p times as likely as the best."),
+        click.option("--stop", multiple=True, help="End the answer where this text appears. May be repeated."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Run language models on this machine."""
@@ -64,12 +79,7 @@ def cli() -> None:
 @cli.command()
 @click.argument("prompt", required=False)
 @_engine_options
-@click.option("--max-tokens", type=int, default=256, show_default=True, help="Most tokens of the answer.")
-@click.option("--temperature", type=float, default=0.0, show_default=True, help="0 always takes the likeliest token.")
-@click.option("--top-k", type=int, default=0, help="Sample among the k likeliest tokens; 0 among all.")
-@click.option("--top-p", type=float, default=1.0, help="Sample among the likeliest tokens that reach p together.")
-@click.option("--min-p", type=float, default=0.0, help="Sample among tokens at least p times as likely as the best.")
-@click.option("--stop", multiple=True, help="End the answer where this text appears. May be given several times.")
+@_sampling_options
 @click.option("--raw", is_flag=True, help="Continue the prompt as it is, without the chat template.")
 @click.option("--show-config", is_flag=True, help="Print every effective setting before the answer, on stderr.")
 def generate(prompt: str | None, show_config: bool, raw: bool, **options: Any) -> None:
@@ -78,20 +88,30 @@ def generate(prompt: str | None, show_config: bool, raw: bool, **options: Any) -
     llm = _load(options)
     if show_config:
         _print_config(llm)
-    from engine.sampling.params import SamplingParams
+    _stream(llm, _prompt_ids(llm, text, raw), options)
 
-    params = SamplingParams(
-        max_tokens=options["max_tokens"],
-        temperature=options["temperature"],
-        top_k=options["top_k"],
-        top_p=options["top_p"],
-        min_p=options["min_p"],
-        stop=tuple(options["stop"]),
-    )
-    for piece in llm.stream(_prompt_ids(llm, text, raw), params):
-        click.echo(piece, nl=False)
-        sys.stdout.flush()
-    click.echo()
+
+@cli.command()
+@_engine_options
+@_sampling_options
+@click.option("--system", help="What the model is told before the conversation.")
+def chat(system: str | None, **options: Any) -> None:
+    """Hold a conversation: each line of standard input is a message, until it ends."""
+    llm = _load(options)
+    if llm.tokenizer is None or llm.tokenizer.chat_template is None:
+        raise RequestError("the checkpoint has no chat template; use `engine generate`")
+    messages = [{"role": "system", "content": system}] if system else []
+    asked = sys.stdin.isatty()
+    while True:
+        if asked:
+            click.echo("> ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip():
+            messages.append({"role": "user", "content": line.strip()})
+            answer = _stream(llm, llm.tokenizer.encode_chat(messages), options)
+            messages.append({"role": "assistant", "content": answer})
 
 
 @cli.command()
@@ -139,6 +159,21 @@ def _load(options: dict[str, Any]) -> "LLM":
 
     settings = {name: options[name] for name in EngineConfig.__struct_fields__ if name in options}
     return LLM(**settings)
+
+
+def _stream(llm: "LLM", prompt: str | list[int], options: dict[str, Any]) -> str:
+    """Write the answer as it comes; returns it."""
+    from engine.sampling.params import SamplingParams
+
+    names = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "stop")
+    params = SamplingParams(**{name: options[name] for name in names})
+    answer = ""
+    for piece in llm.stream(prompt, params):
+        answer += piece
+        click.echo(piece, nl=False)
+        sys.stdout.flush()
+    click.echo()
+    return answer
 
 
 def _prompt_ids(llm: "LLM", text: str, raw: bool) -> str | list[int]:

@@ -79,6 +79,21 @@ def test_generate_streams_the_same_text_as_the_library() -> None:
     assert run("generate", "hello", *settings, "--raw").stdout != result.stdout
 
 
+def test_chat_answers_each_line_with_all_that_came_before() -> None:
+    settings = ["--model", tiny.chat_folder(), "--dtype", "float32", "--max-tokens", "6"]
+    result = CliRunner().invoke(cli, ["chat", *settings, "--system", "be brief"], input="one\n\ntwo\n")
+    assert result.exit_code == 0
+    llm = LLM(tiny.chat_folder(), dtype="float32")
+    messages = [{"role": "system", "content": "be brief"}]
+    expected = ""
+    for line in ("one", "two"):
+        messages.append({"role": "user", "content": line})
+        answer = llm.chat(messages, SamplingParams(temperature=0, max_tokens=6)).outputs[0].text
+        messages.append({"role": "assistant", "content": answer})
+        expected += answer + "\n"
+    assert result.stdout == expected
+
+
 def test_an_unknown_variable_is_refused_when_strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGINE_PLATFORMS", "cpu")
     monkeypatch.setenv("ENGINE_STRICT_ENV", "0")

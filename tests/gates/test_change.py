@@ -355,6 +355,11 @@ def test_a_missing_object_of_a_push_ends_the_run(clone: Work) -> None:
         push(clone, ("refs/tags/t", ZERO, tag))
 
 
+def test_notes_are_no_tree_to_judge(clone: Work) -> None:
+    clone.git("notes", "add", "-m", "reviewed")
+    assert push(clone, ("refs/notes/commits", ZERO, clone.git("rev-parse", "refs/notes/commits"))) == []
+
+
 # The receiving side.
 
 

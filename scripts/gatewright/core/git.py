@@ -162,7 +162,8 @@ class Repository:
                 f"{revision!r} is ambiguous: {err.decode(errors='replace').strip()}",
                 "write refs/heads/... or more digits",
             )
-        return out.decode().strip() if child.returncode == 0 else None
+        # Older git prints the option as well.
+        return out.decode().split()[-1] if child.returncode == 0 else None
 
     def head_id(self) -> str | None:
         """The commit of HEAD, or None on a branch without one. Raises CannotJudge where it cannot be read."""

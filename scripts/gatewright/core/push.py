@@ -43,7 +43,7 @@ def _fields(lines: bytes, count: int, hook: str) -> Iterator[list[str]]:
 def changes_of_push(
     repository: Repository, updates: Sequence[RefUpdate], remote_name: str = "", *, receiving: bool = False
 ) -> list[Change]:
-    """The changes of one push, each tip once. Deletions are nothing to judge.
+    """The changes of one push, each tip once. Deletions and notes are nothing to judge.
 
     `receiving`: this repository is the receiving side, so its own branches are what it has.
     """
@@ -51,7 +51,8 @@ def changes_of_push(
     known = _known_to_receiver(repository, remote_name, receiving=receiving)
     changes: dict[tuple[str, str], Change] = {}
     for update in updates:
-        tip = None if is_zero(update.new) else _pushed_commit(repository, update)
+        nothing = is_zero(update.new) or update.ref.startswith("refs/notes/")
+        tip = None if nothing else _pushed_commit(repository, update)
         if tip is None:
             continue
         snapshot = commit_snapshot(repository, tip, f"commit {tip[:12]} of {printable(update.ref)}")

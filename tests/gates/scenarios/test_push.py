@@ -389,6 +389,29 @@ def test_pre_receive_judges_a_new_branch_relative_to_the_default_branch(guarded:
     assert "src/old.txt:1:1" not in result.stderr
 
 
+def test_pre_receive_in_a_repository_with_a_work_tree_judges_what_is_pushed(git: Git, work: Work) -> None:
+    work.git("config", "receive.denyCurrentBranch", "ignore")
+    assert work.gate("install", "--hook", "pre-receive").returncode == 0
+    work.write(BAD)
+    clone = git.clone(work, "clone")
+    clone.commit({"src/b.txt": "b\n"})
+    assert clone.run("git", "push", "origin", "main").returncode == 0
+    clone.commit(BAD)
+    result = clone.run("git", "push", "origin", "main")
+    assert result.returncode == 1
+    assert "src/bad.txt:2:1" in result.stderr
+
+
+def test_every_ref_at_once(guarded: Work, clone: Work) -> None:
+    clone.commit({"src/b.txt": "b\n"})
+    clone.git("branch", "f1")
+    clone.git("tag", "-a", "-m", "t", "t1")
+    clone.git("notes", "add", "-m", "reviewed")
+    result = clone.run("git", "push", "--mirror", "origin")
+    assert result.returncode == 0, result.stderr
+    assert {"refs/heads/f1", "refs/tags/t1", "refs/notes/commits"} <= refs(guarded)
+
+
 def test_pre_receive_without_input_cannot_judge(guarded: Work) -> None:
     result = guarded.gate("hook", "pre-receive", input=b"")
     assert result.returncode == 3

@@ -60,6 +60,7 @@ class Small:
             store or Store(None),
             suites=reaching_suites(project, [target]),
             jobs=jobs,
+            budget=5.0,
             progress=lambda *_: None,
         )
 

@@ -14,7 +14,7 @@ from gatewright.mutation.store import Store
 
 _LIMIT_SECONDS = 900.0
 # Under a mutant a test may take this much of its measured time, and this many seconds more.
-_FACTOR, _ALLOWANCE_SECONDS = 8.0, 1.0
+_FACTOR, _ALLOWANCE_SECONDS = 4.0, 1.0
 
 
 class Measured(msgspec.Struct):
@@ -151,8 +151,9 @@ def _baseline(project: Project, suite: str, events: list[dict], measured: dict) 
     skipped = {event["test"] for event in events if event["kind"] == "skip"}
     seconds = {event["test"]: event["seconds"] for event in events if event["kind"] == "finish"}
     number = {test: position for position, test in enumerate(seconds)}
+    tests_of = [number.get(context, -1) for context in measured["contexts"]]
     lines = {
-        path: {int(line): [number.get(test, -1) for test in tests] for line, tests in hits.items()}
+        path: {int(line): [tests_of[context] for context in contexts] for line, contexts in hits.items()}
         for path, hits in measured["lines"].items()
     }
     slow = next(event["tests"] for event in events if event["kind"] == "left-out")

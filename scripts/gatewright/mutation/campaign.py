@@ -15,21 +15,26 @@ from gatewright.mutation.baseline import Baseline, Tree, measure
 from gatewright.mutation.definitions import Definitions, digest
 from gatewright.mutation.mutant import Mutant
 from gatewright.mutation.plan import plan_module
-from gatewright.mutation.pool import Ask, Pool, Worker, WorkerDied
+from gatewright.mutation.pool import Ask, Pool, Worker
 from gatewright.mutation.project import Project, target_files
 from gatewright.mutation.store import Store
 from gatewright.mutation.tables import plan_policy
-from gatewright.mutation.verdict import Outcome, combine, judge
+from gatewright.mutation.trial import Candidate, try_mutant
+from gatewright.mutation.verdict import Outcome
 from gatewright.mutation.workspace import Workspace
 
 Progress = Callable[[str, int, int], None]
 
 
 class Plan(msgspec.Struct):
-    """`all` are the mutants of the targets' files, `chosen` those of this run, by target."""
+    """`all` are the mutants of the targets' files, `chosen` those of this run, by target.
+
+    `sources` are those files as they were planned: the run goes by them, whatever is edited meanwhile.
+    """
 
     all: list[Mutant]
     chosen: dict[str, list[Mutant]]
+    sources: dict[str, bytes]
 
     @property
     def mutants(self) -> list[Mutant]:
@@ -55,11 +60,12 @@ def plan(
     alone, so a change elsewhere does not exchange them.
     """
     everything: list[Mutant] = []
+    sources: dict[str, bytes] = {}
     chosen: dict[str, list[Mutant]] = {}
     for target, files in target_files(project, targets).items():
         mutants: list[Mutant] = []
         for path in files:
-            source = project.read(path)
+            source = sources[path] = project.read(path)
             planned = plan_module(path, source) if path.endswith(".py") else plan_policy(path, source)
             everything += planned
             mutants += planned if base is None else _changed(planned, source, base.get(path))
@@ -69,7 +75,7 @@ def plan(
             kept = {mutant.identity for mutant in order[:sample]}
             mutants = [mutant for mutant in mutants if mutant.identity in kept]
         chosen[target] = mutants
-    return Plan(everything, chosen)
+    return Plan(everything, chosen, sources)
 
 
 def _changed(mutants: list[Mutant], source: bytes, base: bytes | None) -> list[Mutant]:
@@ -92,13 +98,17 @@ def run(
     *,
     suites: Sequence[str],
     jobs: int,
+    budget: float,
     progress: Progress,
 ) -> Result:
-    """Judge every mutant of the plan. `files` are those of the tree that the suites may need."""
+    """Judge every mutant of the plan.
+
+    `files` are those of the tree that the suites may need, `budget` the seconds of tests for one mutant.
+    """
     tool = tool_digest()
     with Workspace() as workspace:
         needed = min(jobs, max(1, len(suites), len(chosen.mutants)))
-        trees = [workspace.copy(project.root, files, number) for number in range(needed)]
+        trees = [workspace.copy(project.root, files, number, chosen.sources) for number in range(needed)]
         for copied in trees:
             workspace.compile(copied, (project.package_folder, project.suites))
         pool = Pool([Worker(workspace, tree, project.package) for tree in trees])
@@ -108,7 +118,7 @@ def run(
             tree = Tree(trees[0])
             baselines = _measure(project, suites, tree, files, tool, store, pool, progress)
             pool.preload({library for baseline in baselines for library in baseline.libraries})
-            return _Campaign(project, tree, tool, store, baselines).run(chosen, pool, progress)
+            return _Campaign(project, tree, tool, store, baselines, chosen, budget).run(pool, progress)
         finally:
             pool.close()
 
@@ -132,16 +142,26 @@ def _measure(
 
 
 class _Campaign:
-    def __init__(self, project: Project, tree: Tree, tool: bytes, store: Store, baselines: Sequence[Baseline]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        tree: Tree,
+        tool: bytes,
+        store: Store,
+        baselines: Sequence[Baseline],
+        plan: Plan,
+        budget: float,
+    ) -> None:
+        self.plan, self.budget = plan, budget
         self.project, self.tree, self.tool, self.store, self.baselines = project, tree, tool, store, list(baselines)
         self.digests = {b.suite: _test_digests(b, project, tree) for b in baselines}
         # Tests that killed a mutant of a function come first for its other mutants.
         self.killers: dict[tuple[str, str], Counter[str]] = {}
 
-    def run(self, chosen: Plan, pool: Pool, progress: Progress) -> Result:
+    def run(self, pool: Pool, progress: Progress) -> Result:
         outcomes: dict[bytes, Outcome] = {}
         jobs = []
-        for mutant in chosen.mutants:
+        for mutant in self.plan.mutants:
             reach = self.reach(mutant)
             function, tests = self.function_digest(mutant), self.digests_of(reach)
             known = self.store.outcome(mutant.identity, function, tests)
@@ -155,7 +175,7 @@ class _Campaign:
             outcomes[mutant.identity] = outcome
             seconds.append(outcome.seconds)
             progress("mutants", len(seconds), len(jobs))
-        return Result(chosen, outcomes, self.baselines, known_count, seconds)
+        return Result(self.plan, outcomes, self.baselines, known_count, seconds)
 
     def reach(self, mutant: Mutant) -> list[tuple[Baseline, list[int]]]:
         """Suites and the numbers of their tests that can see the mutant."""
@@ -171,8 +191,8 @@ class _Campaign:
         return reach
 
     def function_digest(self, mutant: Mutant) -> bytes:
-        """Of the tool, of what is mutated, and of what that names in its file."""
-        parts = [self.tool, mutant.after]
+        """Of the tool and its budget, of what is mutated, and of what that names in its file."""
+        parts = [self.tool, repr(self.budget).encode(), mutant.after]
         if mutant.path.endswith(".py"):
             definitions = self.tree.definitions(mutant.path)
             own = definitions.at(mutant.line)
@@ -192,57 +212,23 @@ class _Campaign:
         tests: dict[str, bytes],
         ask: Ask,
     ) -> tuple[Mutant, Outcome]:
-        outcome = self.run_suites(mutant, reach, ask) if reach else Outcome(verdict="SURVIVED", detail=UNREACHED)
+        outcome = self.attempt(mutant, reach, ask) if reach else Outcome(verdict="SURVIVED", detail=UNREACHED)
         self.remember_killer(mutant, outcome)
         self.store.put(mutant.identity, function, tests, outcome)
         return mutant, outcome
 
-    def run_suites(self, mutant: Mutant, reach: list[tuple[Baseline, list[int]]], ask: Ask) -> Outcome:
-        """First the suite that is most likely to notice, in a child of its own; then the others together."""
-        killers = self.killers.get((mutant.path, mutant.function), Counter())
-
-        def cost(item: tuple[Baseline, list[int]]) -> tuple[int, float]:
-            baseline, numbers = item
-            kills = sum(killers[baseline.tests[n].name] for n in numbers)
-            return (-kills, baseline.load_seconds + sum(baseline.tests[n].seconds for n in numbers))
-
-        first, *others = sorted(reach, key=cost)
-        source = mutant.apply(self.project.read(mutant.path)).decode()
-        outcomes = []
-        for batch in [[first], others]:
-            if batch:
-                outcomes.append(self.run_batch(mutant, source, batch, killers, ask))
-                if outcomes[-1].verdict in ("KILLED", "TIMEOUT") or outcomes[-1].stillborn:
-                    break
-        return combine(outcomes)
-
-    def run_batch(
-        self,
-        mutant: Mutant,
-        source: str,
-        batch: list[tuple[Baseline, list[int]]],
-        killers: Mapping[str, int],
-        ask: Ask,
-    ) -> Outcome:
-        tests = [(b.tests[n].name, b.tests[n].seconds, b.limit(n)) for b, numbers in batch for n in numbers]
-        tests.sort(key=lambda test: (-killers.get(test[0], 0), test[1]))
-        is_module = mutant.path.endswith(".py")
-        what = (
-            {"module": self.project.module_name(mutant.path), "path": mutant.path}
-            if is_module
-            else {"write": mutant.path}
-        )
-        request = {
-            **what,
-            "source": source,
-            "suites": [baseline.suite for baseline, _ in batch],
-            "tests": [(name, limit) for name, _, limit in tests],
-            "load_seconds": sum(baseline.load_limit for baseline, _ in batch),
-        }
-        try:
-            return judge(ask(request), expects_import=is_module)
-        except WorkerDied as error:
-            return Outcome(verdict="ERROR", detail=error.message)
+    def attempt(self, mutant: Mutant, reach: list[tuple[Baseline, list[int]]], ask: Ask) -> Outcome:
+        source = mutant.apply(self.plan.sources[mutant.path]).decode()
+        if mutant.path.endswith(".py"):
+            edit = {"module": self.project.module_name(mutant.path), "path": mutant.path, "source": source}
+        else:
+            edit = {"write": mutant.path, "source": source}
+        candidates = [
+            Candidate(b.suite, b.tests[n].name, b.tests[n].seconds, b.limit(n)) for b, numbers in reach for n in numbers
+        ]
+        load_limits = {baseline.suite: baseline.load_limit for baseline, _ in reach}
+        kills = self.killers.get((mutant.path, mutant.function), Counter())
+        return try_mutant(edit, candidates, load_limits, kills, self.budget, ask)
 
     def remember_killer(self, mutant: Mutant, outcome: Outcome) -> None:
         if outcome.killer:

@@ -36,6 +36,7 @@ class Options(msgspec.Struct, kw_only=True):
     seed: int = 0
     jobs: int = 1
     suites: Sequence[str] = ()
+    budget: float = 5.0
     listing: bool = False
     fresh: bool = False
     output_format: str = "text"
@@ -52,6 +53,9 @@ class Options(msgspec.Struct, kw_only=True):
 @click.option("--seed", metavar="S", type=int, default=0, show_default=True, help="Which ones a sample holds.")
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Default: all cores."
+)
+@click.option(
+    "--budget", metavar="SECONDS", type=float, default=5.0, show_default=True, help="Of tests, for one mutant."
 )
 @click.option("--suite", "suites", metavar="PATH", multiple=True, help="Judge by this suite alone (may be repeated).")
 @click.option("--list", "listing", is_flag=True, help="Print the mutants and run nothing.")
@@ -89,7 +93,16 @@ def run(folder: Path, targets: Sequence[str], options: Options) -> int:
     progress = Progress()
     with _ending_cleanly(), contextlib.closing(store), contextlib.closing(progress):
         files = [path for path in snapshot.files if (project.root / path).is_file()]
-        result = campaign.run(project, files, plan, store, suites=suites, jobs=options.jobs, progress=progress.update)
+        result = campaign.run(
+            project,
+            files,
+            plan,
+            store,
+            suites=suites,
+            jobs=options.jobs,
+            budget=options.budget,
+            progress=progress.update,
+        )
     sampled = f", at most {options.sample} mutants of each target with seed {options.seed}" if options.sample else ""
     judged = f"{snapshot.label}, {tree}{sampled}"
     outcome = report(project, result, equivalents(project), judged, time.perf_counter() - started)

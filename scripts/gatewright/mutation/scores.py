@@ -7,7 +7,7 @@ from gatewright.core.finding import Finding
 from gatewright.core.report import CheckReport, Exempted, Report, RuleReport, Verdict
 from gatewright.core.version import gate_digest, gate_version
 from gatewright.mutation.baseline import Baseline
-from gatewright.mutation.campaign import UNREACHED, Result
+from gatewright.mutation.campaign import Result
 from gatewright.mutation.equivalents import Equivalent, stale
 from gatewright.mutation.inert import RULE as INERT
 from gatewright.mutation.inert import inert_in_run, inert_in_source
@@ -53,7 +53,7 @@ def report(project: Project, result: Result, entries: Sequence[Equivalent], judg
     errors = [m for m in mutants if by_verdict[m.identity].verdict == "ERROR" and not by_verdict[m.identity].stillborn]
     findings = {
         "mutation/survived": [_survived(project, result, m) for m in survivors if m.identity not in listed],
-        "mutation/error": [_error(project, result, m) for m in errors],
+        "mutation/error": [_error(result, m) for m in errors],
         "mutation/stale-equivalent": stale(list(entries), result.plan.all, survivors, mutants, project.equivalents),
         RED: [finding for baseline in result.baselines for finding in _red(baseline)],
         INERT: _inert(project, result),
@@ -105,27 +105,24 @@ def _notes(result: Result, listed: dict[bytes, Equivalent]) -> list[str]:
 
 
 def _survived(project: Project, result: Result, mutant: Mutant) -> Finding:
-    reason = result.outcomes[mutant.identity].detail
-    message = (
-        f"{mutant.label}: {UNREACHED}" if reason == UNREACHED else f"{mutant.label}: every test that executes it passes"
-    )
+    reason = result.outcomes[mutant.identity].detail or "every test that executes it passes"
     help = f"add a test that fails for this change, or list it in {project.equivalents} where none can"
-    return _finding("mutation/survived", project, mutant, message, help)
+    return _finding("mutation/survived", result, mutant, f"{mutant.label}: {reason}", help)
 
 
-def _error(project: Project, result: Result, mutant: Mutant) -> Finding:
+def _error(result: Result, mutant: Mutant) -> Finding:
     detail = " ".join(result.outcomes[mutant.identity].detail.split())
     message = f"{mutant.label}: no verdict: {detail}"
-    return _finding("mutation/error", project, mutant, message, "make the suites judge this change with an assertion")
+    return _finding("mutation/error", result, mutant, message, "make the suites judge this change with an assertion")
 
 
-def _finding(rule: str, project: Project, mutant: Mutant, message: str, help: str) -> Finding:
+def _finding(rule: str, result: Result, mutant: Mutant, message: str, help: str) -> Finding:
     return Finding(
         rule=rule,
         path=mutant.path,
         line=mutant.line,
         message=message,
-        help=f"{help}\n{mutant.diff(project.read(mutant.path))}",
+        help=f"{help}\n{mutant.diff(result.plan.sources[mutant.path])}",
         token=f"{mutant.operator}:{mutant.source}:{mutant.becomes}:{mutant.ordinal}",
         statement=mutant.function,
         bucket=mutant.path,

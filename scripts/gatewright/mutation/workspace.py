@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -35,8 +35,11 @@ class Workspace:
     ) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def copy(self, root: Path, files: Iterable[str], number: int) -> Path:
-        """A copy of `files` that is a repository with one commit, as tests of the real tree expect."""
+    def copy(self, root: Path, files: Iterable[str], number: int, contents: Mapping[str, bytes]) -> Path:
+        """A copy of `files`, some with the `contents` given, as a repository with one commit.
+
+        Tests of the real tree expect a repository.
+        """
         tree = self.folder / f"tree-{number}"
         for name in files:
             target = tree / name
@@ -46,6 +49,8 @@ class Workspace:
             except FileNotFoundError:
                 # Removed since the tree was listed.
                 continue
+        for name, content in contents.items():
+            (tree / name).write_bytes(content)
         identity = ["-c", "user.name=gate", "-c", "user.email=gate@localhost", "-c", "core.hooksPath="]
         for arguments in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "--allow-empty", "-m", "copy"]):
             done = subprocess.run(["git", *arguments], cwd=tree, env=self.environment(), capture_output=True, text=True)

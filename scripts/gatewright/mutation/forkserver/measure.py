@@ -63,16 +63,20 @@ class Measure(importlib.abc.MetaPathFinder):
     def result(self) -> dict[str, Any]:
         self.coverage.stop()
         data = self.coverage.get_data()
+        numbers = {test: number for number, test in enumerate(sorted(data.measured_contexts() | {""}))}
         lines = {}
         for path in data.measured_files():
             contexts = data.contexts_by_lineno(path)
-            lines[path.removeprefix(self.root)] = {str(line): sorted(set(tests)) for line, tests in contexts.items()}
+            lines[path.removeprefix(self.root)] = {
+                line: sorted({numbers[test] for test in tests}) for line, tests in contexts.items()
+            }
         files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
         loaded = sorted(file.removeprefix(self.root) for file in files if file.startswith(self.root))
         package = [name for name in sys.modules if name.partition(".")[0] == self.package]
         origins = {name: getattr(sys.modules[name], "__file__", None) or self.root for name in package}
         foreign = sorted(name for name, origin in origins.items() if not origin.startswith(self.root))
         return {
+            "contexts": list(numbers),
             "lines": lines,
             "loaded": loaded,
             "opened": sorted(self.opened),

@@ -3,8 +3,10 @@
 Conservative: a file without a hit has no site, and a site's statement holds at least one hit.
 """
 
+import importlib
 import re
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import msgspec
@@ -48,9 +50,13 @@ _HEAD = re.compile(rb"[A-Za-z0-9_]{1,40}")
 
 
 class Needles(msgspec.Struct, frozen=True):
-    """`groups`: a byte string, and the patterns of the words that hold it. `seam`: words cut in two by NUL."""
+    """`present` numbers the needles that a file holds; `patterns` find the words around each of them.
 
-    groups: list[tuple[bytes, list[re.Pattern[bytes]]]]
+    `seam`: words cut in two by NUL.
+    """
+
+    present: Callable[[bytes], Iterable[int]]
+    patterns: list[re.Pattern[bytes]]
     seam: re.Pattern[bytes]
 
     def hits(self, data: bytes) -> list[int]:
@@ -66,9 +72,8 @@ class Needles(msgspec.Struct, frozen=True):
 
     def _search(self, data: bytes) -> list[int]:
         found: list[int] = []
-        for needle, patterns in self.groups:
-            if needle in data:
-                found += [match.start() for pattern in patterns for match in pattern.finditer(data)]
+        for number in self.present(data):
+            found += [match.start() for match in self.patterns[number].finditer(data)]
         for pattern in _SEAMS:
             for seam in pattern.finditer(data):
                 tail, head = _TAIL.search(data, max(seam.start() - 40, 0), seam.start()), _HEAD.match(data, seam.end())
@@ -117,21 +122,45 @@ def needles(vocabulary: Vocabulary) -> Needles:
     parts = {max(re.split(r"[^A-Za-z0-9_]+", name), key=len) for name in names - whole}
     parts = {part for part in parts if not any(other in part for other in parts - {part})}
     whole = {word for word in whole if not any(part in word for part in parts)}
-    patterns = {word: _whole_word(word) for word in whole} | {part: re.compile(part.encode()) for part in parts}
-    return Needles(_group(patterns), re.compile(b"|".join(_split_patterns(whole | parts)) or rb"(?!)"))
+    groups = _group(whole | parts)
+    patterns = [_around(needle, group, whole) for needle, group in groups.items()]
+    seam = re.compile(b"|".join(_split_patterns(whole | parts)) or rb"(?!)")
+    return Needles(_finder([needle.encode() for needle in groups]), patterns, seam)
 
 
-def _group(patterns: dict[str, re.Pattern[bytes]]) -> list[tuple[bytes, list[re.Pattern[bytes]]]]:
+def _group(words: set[str]) -> dict[str, list[str]]:
     """Each word under the shortest word inside it: a needle costs a pass over every file."""
-    groups: dict[str, list[re.Pattern[bytes]]] = {}
-    for word in sorted(patterns):
-        needle = min((other for other in patterns if other in word), key=lambda other: (len(other), other))
-        groups.setdefault(needle, []).append(patterns[word])
-    return [(needle.encode(), group) for needle, group in sorted(groups.items())]
+    groups: dict[str, list[str]] = {}
+    for word in sorted(words):
+        needle = min((other for other in words if other in word), key=lambda other: (len(other), other))
+        groups.setdefault(needle, []).append(word)
+    return groups
 
 
-def _whole_word(word: str) -> re.Pattern[bytes]:
-    return re.compile(f"{word}(?<!{_WORD}{word})(?!{_WORD})".encode())
+def _around(needle: str, words: Iterable[str], whole: set[str]) -> re.Pattern[bytes]:
+    """Finds the needle where it is part of one of the words; fixed bytes first, which are searched for much faster."""
+    places = []
+    for word in words:
+        before, _, after = word.partition(needle)
+        start, end = (f"(?<!{_WORD})", f"(?!{_WORD})") if word in whole else ("", "")
+        places.append(f"(?<={start}{before}{needle})(?={after}{end})")
+    return re.compile(f"{needle}(?:{'|'.join(places)})".encode())
+
+
+def _finder(needles: list[bytes]) -> Callable[[bytes], Iterable[int]]:
+    """Which needles stand in a file. google-re2 says so in one pass where it is installed, with the same answer."""
+    try:
+        re2 = importlib.import_module("re2")
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        words = re2.Set.SearchSet(options)
+    except (ImportError, AttributeError):
+        # Other packages go by the same name.
+        return lambda data: [number for number, needle in enumerate(needles) if needle in data]
+    for needle in needles:
+        words.Add(needle.decode())
+    words.Compile()
+    return lambda data: sorted(words.Match(data) or ())
 
 
 def _split_patterns(words: set[str]) -> list[bytes]:

@@ -86,7 +86,7 @@ def _left_out(path: str) -> str:
         if depth == 0 and (low in _FOLDERS.side or part.startswith(".")):
             return f"{literal(part)}/**"
     name, suffix = parts[-1], PurePosixPath(path).suffix
-    if name == "conftest.py" or len(parts) == 1:
+    if name in ("conftest.py", "setup.py") or len(parts) == 1:
         return literal(name)
     if name.startswith("test_"):
         return "test_*"

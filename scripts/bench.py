@@ -28,7 +28,8 @@ from gatewright.core.policy import load_policies  # noqa: E402
 from gatewright.core.snapshot import work_tree_snapshot  # noqa: E402
 from gatewright.core.tree import Tree  # noqa: E402
 from gatewright.extractors.device_needles import needles  # noqa: E402
-from gatewright.readers import python  # noqa: E402
+from gatewright.readers.python import utf8  # noqa: E402
+from gatewright.readers.python_lexer import code_hits  # noqa: E402
 
 GATE = [sys.executable, "-m", "gatewright.cli"]
 PUSHED = 3
@@ -168,9 +169,9 @@ def split(work: Path) -> Iterator[tuple[str, float]]:
     yield f"reading {len(contents)} files, {size:.1f} MB", time.perf_counter() - started
     words = needles(policies["device-leakage"].policy.vocabulary)
     started = time.perf_counter()
-    for source in (python.utf8(data) for path, data in contents.items() if path.endswith(".py")):
+    for source in (utf8(data) for path, data in contents.items() if path.endswith(".py")):
         if hits := words.hits(source):
-            python.code_hits(source, hits)
+            code_hits(source, hits)
     byte_stage = time.perf_counter() - started
     yield "device-python, words: bytes, comments, docstrings", byte_stage
     for extractor in extractors:

@@ -279,6 +279,20 @@ def test_a_partial_clone_is_not_completed_by_reading(git: Git, work: Work) -> No
     objects.close()
 
 
+@pytest.mark.parametrize("alone", ["GIT_NO_LAZY_FETCH", "GIT_ALLOW_PROTOCOL"])
+def test_each_guard_alone_keeps_git_from_fetching(git: Git, work: Work, alone: str) -> None:
+    """Git before 2.44 may not know the first of the two."""
+    work.git("config", "uploadpack.allowFilter", "true")
+    partial = git.clone(work.path.as_uri(), "partial", "--filter=blob:none", "--no-checkout")
+    repository = partial.open()
+    for name in {"GIT_NO_LAZY_FETCH", "GIT_ALLOW_PROTOCOL"} - {alone}:
+        del repository.environ[name]
+    objects = repository.objects()
+    with pytest.raises(CannotJudge):
+        objects.read(work.git("rev-parse", "HEAD:src/a.txt"))
+    objects.close()
+
+
 def test_several_commands_run_side_by_side(work: Work) -> None:
     one, two = work.open().git_all([["rev-parse", "HEAD"], ["ls-files", "-z"]])
     assert len(one) == 41

@@ -42,13 +42,13 @@ class Plan(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """`known` counts outcomes that were remembered, `run_seconds` are those of mutants run now."""
+    """`known` counts outcomes that were remembered, `run` are those of mutants run now."""
 
     plan: Plan
     outcomes: dict[bytes, Outcome]
     baselines: list[Baseline]
     known: int
-    run_seconds: list[float]
+    run: list[Outcome]
 
 
 def plan(
@@ -170,12 +170,12 @@ class _Campaign:
                 self.remember_killer(mutant, known)
             else:
                 jobs.append(functools.partial(self.judge, mutant, reach, function, tests))
-        known_count, seconds = len(outcomes), []
+        known_count, run = len(outcomes), list[Outcome]()
         for mutant, outcome in pool.map(jobs):
             outcomes[mutant.identity] = outcome
-            seconds.append(outcome.seconds)
-            progress("mutants", len(seconds), len(jobs))
-        return Result(self.plan, outcomes, self.baselines, known_count, seconds)
+            run.append(outcome)
+            progress("mutants", len(run), len(jobs))
+        return Result(self.plan, outcomes, self.baselines, known_count, run)
 
     def reach(self, mutant: Mutant) -> list[tuple[Baseline, list[int]]]:
         """Suites and the numbers of their tests that can see the mutant."""

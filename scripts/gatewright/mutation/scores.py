@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 
 from gatewright.core.finding import Finding
 from gatewright.core.report import CheckReport, Exempted, Report, RuleReport, Verdict
@@ -96,9 +97,11 @@ def _notes(result: Result, listed: dict[bytes, Equivalent]) -> list[str]:
             where = path if path == target else f"{target}: {path}"
             own = [mutant for mutant in mutants if mutant.path == path]
             notes.append(f"{where}: {_score(result, own, listed)}")
-    times = sorted(result.run_seconds)
-    if times:
-        notes.append(f"{len(times)} mutants were run, {result.known} were known; median {times[len(times) // 2]:.3f} s")
+    if result.run:
+        wall = median(outcome.seconds for outcome in result.run)
+        processor = median(outcome.processor_seconds for outcome in result.run)
+        took = f"median {wall:.3f} s, of the processor {processor:.3f} s"
+        notes.append(f"{len(result.run)} mutants were run, {result.known} were known; {took}")
     elif result.known:
         notes.append(f"nothing had to be run: all {result.known} verdicts were known")
     return notes

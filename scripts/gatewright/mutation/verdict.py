@@ -11,6 +11,7 @@ Verdict = Literal["KILLED", "SURVIVED", "TIMEOUT", "ERROR"]
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """`killer` is the test that failed or did not end; `detail` says why, for people.
 
+    `processor_seconds` is the time that the child itself computed, whatever else the machine did.
     `stillborn`: the mutated module itself cannot be imported, so no test can say anything of it.
     """
 
@@ -18,6 +19,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     killer: str = ""
     detail: str = ""
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     stillborn: bool = False
 
 
@@ -26,46 +28,51 @@ def judge(answer: dict[str, Any], *, expects_import: bool = True) -> Outcome:
 
     `expects_import`: a mutant of a module, which must have been imported to be judged at all.
     """
-    events: Sequence[dict[str, Any]] = answer["events"]
-    seconds = answer.get("seconds", 0.0)
-    kinds = {event["kind"] for event in events}
+    outcome = _judge(answer["events"], answer["ended"], answer["at"], expects_import)
+    return msgspec.structs.replace(
+        outcome, seconds=answer.get("seconds", 0.0), processor_seconds=answer.get("processor_seconds", 0.0)
+    )
+
+
+def _judge(events: Sequence[dict[str, Any]], ended: str, at: str, expects_import: bool) -> Outcome:
+    first = {event["kind"]: event for event in reversed(events)}
     failed = next((e for e in events if e["kind"] == "fail" and e["phase"] == "call"), None)
-    imported = "imported" in kinds or not expects_import
+    imported = "imported" in first or not expects_import
     if failed is not None and imported:
-        return Outcome(verdict="KILLED", killer=failed["test"], detail=failed["text"], seconds=seconds)
-    broken = next((e for e in events if e["kind"] == "import-error"), None)
-    if broken is not None:
-        return _error(f"the module cannot be imported: {broken['text']}", seconds, stillborn=True)
-    if answer["ended"] == "timeout":
-        if answer["at"]:
-            return Outcome(verdict="TIMEOUT", killer=answer["at"], detail="the test did not end", seconds=seconds)
-        return _error("importing or collecting did not end", seconds)
-    if answer["ended"] != "normally":
-        return _error(f"the process ended without a report, in {answer['at'] or 'collection'}", seconds)
-    for kind, words in (("collect-error", "a suite cannot be collected"), ("fail", "a fixture failed")):
-        event = next((e for e in events if e["kind"] == kind), None)
-        if event is not None:
-            return _error(f"{words}: {event.get('test', '')} {event['text']}", seconds)
-    collected = next((e for e in events if e["kind"] == "collected"), None)
-    if collected is None or not kinds & {"pass"}:
-        return _error("no test ran", seconds)
-    if collected["missing"]:
-        return _error(f"{len(collected['missing'])} tests are gone, first {collected['missing'][0]}", seconds)
+        return Outcome(verdict="KILLED", killer=failed["test"], detail=failed["text"])
+    if "import-error" in first:
+        return _error(f"the module cannot be imported: {first['import-error']['text']}", stillborn=True)
+    if ended == "timeout":
+        if at:
+            return Outcome(verdict="TIMEOUT", killer=at, detail="the test did not end")
+        return _error("importing or collecting did not end")
+    if ended != "normally":
+        return _error(f"the process ended without a report, in {at or 'collection'}")
+    if "collect-error" in first:
+        return _error(f"a suite cannot be collected: {first['collect-error']['test']} {first['collect-error']['text']}")
+    if "fail" in first:
+        return _error(f"a fixture failed: {first['fail']['test']} {first['fail']['text']}")
+    if "pass" not in first:
+        return _error("no test ran")
+    missing = first["collected"]["missing"]
+    if missing:
+        return _error(f"{len(missing)} tests are gone, first {missing[0]}")
     if not imported:
-        return _error("the mutant was never imported", seconds)
-    return Outcome(verdict="SURVIVED", seconds=seconds)
+        return _error("the mutant was never imported")
+    return Outcome(verdict="SURVIVED")
 
 
-def _error(detail: str, seconds: float, *, stillborn: bool = False) -> Outcome:
-    return Outcome(verdict="ERROR", detail=detail, seconds=seconds, stillborn=stillborn)
+def _error(detail: str, *, stillborn: bool = False) -> Outcome:
+    return Outcome(verdict="ERROR", detail=detail, stillborn=stillborn)
 
 
 def combine(outcomes: Sequence[Outcome]) -> Outcome:
     """One verdict for a mutant that was run against its suites one after the other.
 
-    The last run decides where it is a detection; else an error outweighs tests that passed.
+    A detection decides; else an error outweighs tests that passed.
     """
     seconds = sum(outcome.seconds for outcome in outcomes)
+    processor_seconds = sum(outcome.processor_seconds for outcome in outcomes)
     order = ("KILLED", "TIMEOUT", "ERROR", "SURVIVED")
     chosen = min(outcomes, key=lambda outcome: order.index(outcome.verdict))
-    return msgspec.structs.replace(chosen, seconds=seconds)
+    return msgspec.structs.replace(chosen, seconds=seconds, processor_seconds=processor_seconds)

@@ -85,12 +85,13 @@ class Server:
         try:
             answer = _follow(pid, reading, self.requests, request)
         finally:
-            _end_group(pid)
+            processor_seconds = _end_group(pid)
             os.close(reading)
             if policy:
                 policy.write_bytes(original)
             shutil.rmtree(scratch, ignore_errors=True)
-        self.answer({**answer, "seconds": time.perf_counter() - started})
+        times = {"seconds": time.perf_counter() - started, "processor_seconds": processor_seconds}
+        self.answer({**answer, **times})
         return False
 
     def become_child(self, request: dict[str, Any], session: pytest.Session, events: Events, scratch: Path) -> None:
@@ -142,15 +143,16 @@ def _follow(pid: int, reading: int, requests: int, request: dict[str, Any]) -> d
                 return {"ended": "normally", "at": "", "events": events}
 
 
-def _end_group(pid: int) -> None:
-    """End the child and everything it started in its session's group."""
+def _end_group(pid: int) -> float:
+    """End the child and everything it started in its session's group; the processor time that the child took."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         # It has not reached setsid, or all of it is gone.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    usage = os.wait4(pid, 0)[2]
+    return usage.ru_utime + usage.ru_stime
 
 
 def _fix_randomness() -> None:

@@ -23,10 +23,7 @@ def run_pre_push(folder: Path, remote: str, url: str, lines: bytes, then: str) -
     started = time.perf_counter()
     repository = Repository(folder.resolve(), in_hook=True)
     updates = parse_pre_push(lines)
-    if updates:
-        changes = changes_of_push(repository, updates, remote)
-    else:
-        changes = _change_of_head(repository)
+    changes = changes_of_push(repository, updates, remote) if updates else _change_of_head(repository)
     return _judge(repository, changes, started) or _then(then, [remote, url], lines)
 
 

@@ -46,7 +46,7 @@ class Definitions:
                 head = self._part(node, f"{scope}{node.name}", last=max(node.lineno, first - 1), walk=False)
                 parts += [head, *inner]
             else:
-                parts.append(self._part(node, scope + getattr(node, "name", "")))
+                parts.append(self._part(node, scope + _own_name(node)))
         return parts
 
     def _part(self, node: ast.stmt, name: str, last: int = 0, *, walk: bool = True) -> Definition:
@@ -54,9 +54,6 @@ class Definitions:
         first = min([node.lineno, *(d.lineno for d in decorators)])
         last = last or node.end_lineno or node.lineno
         names = {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, _NAMES)}
-        if not name and walk:
-            targets = getattr(node, "targets", [getattr(node, "target", None)])
-            name = next((t.id for t in targets if isinstance(t, ast.Name)), "<module>")
         return Definition(
             name,
             first,
@@ -88,6 +85,13 @@ class Definitions:
                         found[part.first] = part
                         queue.append(part)
         return [found[first] for first in sorted(found)]
+
+
+def _own_name(node: ast.stmt) -> str:
+    """What a statement defines or binds."""
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    bound = next((target.id for target in targets if isinstance(target, ast.Name)), "<module>")
+    return getattr(node, "name", bound)
 
 
 _NAMES = (ast.Name, ast.Attribute)

@@ -77,22 +77,21 @@ def target_files(project: Project, targets: Sequence[str]) -> dict[str, list[str
 
 
 def _in_order(project: Project, known: Iterable[str]) -> list[str]:
-    """Packages, then checks, so that a reader counts as one; extractors go to the first check that uses them."""
+    """Packages, then checks, so that a reader counts as one, then what no check stands on."""
     checks = {
         path.stem.replace("_", "-") for path in map(PurePosixPath, project.modules()) if path.parent.name == "checks"
     }
-    return sorted(known, key=lambda name: (name == "extractors", name in checks, name))
+    return sorted(known, key=lambda name: (name in ("checks", "extractors"), name in checks, name))
 
 
 def _known_targets(project: Project) -> dict[str, list[str]]:
     known: dict[str, list[str]] = {}
     for path in project.modules():
         inner = PurePosixPath(path).relative_to(project.package_folder)
-        if inner.parts[0] == "checks":
-            if len(inner.parts) == 2 and not inner.stem.startswith("_"):
-                name = inner.stem.replace("_", "-")
-                policy = f"{project.policy}/{name}.toml"
-                known[name] = [*stands_on(project, path), *([policy] if (project.root / policy).is_file() else [])]
+        if inner.parts[0] == "checks" and len(inner.parts) == 2 and not inner.stem.startswith("_"):
+            name = inner.stem.replace("_", "-")
+            policy = f"{project.policy}/{name}.toml"
+            known[name] = [*stands_on(project, path), *([policy] if (project.root / policy).is_file() else [])]
         else:
             known.setdefault(inner.parts[0] if len(inner.parts) > 1 else "commands", []).append(path)
     return known

@@ -24,18 +24,15 @@ class KVCacheManager:
         """Most blocks that a sequence of `num_tokens` holds at once, when computed `chunk` tokens at a time."""
         return sum(group.blocks_needed(num_tokens, chunk) for group in self.groups)
 
-    def held_by(self, sequence: Sequence) -> int:
-        return sum(1 for table in sequence.tables for block in table if block != NULL_BLOCK)
-
-    def admit(self, sequence: Sequence, room: int, chunk: int) -> bool:
+    def admit(self, sequence: Sequence, chunk: int) -> bool:
         """Give a sequence without blocks its cached prefix, if it can then grow to its present tokens.
 
-        `room` is how many free blocks it may count on. Sets `num_computed` to the length of the hit.
+        Sets `num_computed` to the length of the hit.
         """
         tables = self._longest_hit(sequence)
         held = [block for table in tables for block in table if block != NULL_BLOCK]
         to_grow = self.blocks_for(sequence.num_tokens, chunk) - len(held)
-        if self.pool.count_free(held) + max(0, to_grow) > room:
+        if self.pool.count_free(held) + max(0, to_grow) > self.pool.num_free:
             return False
         self.pool.share(held)
         sequence.tables = tables

@@ -28,8 +28,9 @@ class Scheduler:
 
     Running sequences go first, so decodes and the rest of started prompts are never starved by new
     ones. A sequence that finds no free block preempts the latest admitted one, which gives up all
-    its blocks and recomputes. A waiting sequence is admitted only when all tokens that it has now
-    fit beside what running prompts still need: what was admitted last is not what thrashes.
+    its blocks and recomputes. A waiting sequence is admitted only when all tokens that it has now fit
+    into free blocks. None of these is promised to a started prompt: while one is unfinished it takes
+    the whole budget, and nobody is admitted.
     """
 
     def __init__(self, cache: KVCacheManager, token_budget: int, max_num_seqs: int) -> None:
@@ -96,7 +97,7 @@ class Scheduler:
                 return
             if self._waits_for_sibling(sequence):
                 continue
-            if sequence.num_in_flight or not self.cache.admit(sequence, self._room(), self.token_budget):
+            if sequence.num_in_flight or not self.cache.admit(sequence, self.token_budget):
                 return
             if sequence.num_cached is None:
                 sequence.num_cached = sequence.num_computed
@@ -108,15 +109,6 @@ class Scheduler:
             self.running.append(sequence)
             scheduled.append(_launch(sequence, count))
             budget -= count
-
-    def _room(self) -> int:
-        """Free blocks that no running sequence needs for tokens it already has."""
-        room = self.cache.pool.num_free
-        for sequence in self.running:
-            if sequence.num_computed < len(sequence.token_ids):
-                need = self.cache.blocks_for(len(sequence.token_ids), self.token_budget)
-                room -= max(0, need - self.cache.held_by(sequence))
-        return room
 
     def _waits_for_sibling(self, sequence: Sequence) -> bool:
         """Whether the request's first choice is still computing the prompt that this one can share."""

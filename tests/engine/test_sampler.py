@@ -61,6 +61,16 @@ def test_sl_07_a_seed_decides_whatever_stands_beside_it() -> None:
     assert harness.generate(core, [prompt], SamplingParams(temperature=1.5, seed=43, max_tokens=20)) != [alone]
 
 
+def test_output_positions_are_counted_from_zero() -> None:
+    prompt = tiny.prompts()[1]
+    params = SamplingParams(temperature=1.5, seed=42, max_tokens=2)
+    first, second = harness.generate(harness.tiny_engine().core, [prompt], params)[0]
+    for position, (text, token) in enumerate([(prompt, first), ([*prompt, first], second)]):
+        with torch.no_grad():
+            logits = tiny.model("llama")(torch.tensor([text])).logits[:, -1]
+        assert sample(logits, [row(position, temperature=1.5, seed=42)]).tokens.tolist() == [token]
+
+
 def test_an_unseeded_request_follows_the_engines_seed() -> None:
     params = SamplingParams(temperature=1.5, max_tokens=12)
     prompt = tiny.prompts()[1]

@@ -87,6 +87,16 @@ def test_sc_04_preempted_requests_wait_until_they_fit_and_progress_goes_on() -> 
     ]
 
 
+def test_a_preempted_sequence_is_the_next_to_be_admitted() -> None:
+    core = harness.tiny_engine(max_num_seqs=2).core
+    first, second, third = (core.add_request(str(i), tiny.prompts()[i], harness.GREEDY).sequences[0] for i in range(3))
+    core.step()
+    core.scheduler.preempt(second)
+    assert list(core.scheduler.waiting) == [second, third]
+    core.step()
+    assert core.scheduler.running == [first, second]
+
+
 @pytest.mark.parametrize("when", ["queued", "prefill", "decode"])
 def test_sc_05_an_aborted_request_leaves_nothing_behind(when: str) -> None:
     core = harness.tiny_engine(max_num_batched_tokens=16).core
@@ -204,8 +214,12 @@ def test_stop_tokens_end_a_request_and_eos_can_be_ignored() -> None:
     assert harness.generate(core, [prompt])[0] == plain[:end]
     ignoring = SamplingParams(temperature=0, max_tokens=24, ignore_eos=True)
     assert harness.generate(core, [prompt], ignoring)[0] == plain
-    waiting = SamplingParams(temperature=0, max_tokens=24, min_tokens=end + 3)
-    assert stop not in harness.generate(core, [prompt], waiting)[0][: end + 3]
+    waiting = SamplingParams(temperature=0, max_tokens=24, min_tokens=end)
+    tokens = harness.generate(core, [prompt], waiting)[0]
+    assert tokens[: end - 1] == plain[: end - 1]
+    assert stop not in tokens[:end]
+    enough = SamplingParams(temperature=0, max_tokens=24, min_tokens=end - 1)
+    assert harness.generate(core, [prompt], enough)[0] == plain[:end]
 
 
 class Late:

@@ -74,7 +74,9 @@ def judge_policies(tree: Tree, policies: Policies, exemptions: Mapping[str, Sequ
     globs = [(file.path, key, glob) for file in policies.judged.values() for key, glob in policy_globs(file)]
     for path, key, glob in globs:
         matches = compile_globs((glob,)).fullmatch
-        if not any(matches(candidate) for candidate in tree.snapshot.entries):
+        entries = tree.snapshot.entries
+        # Most patterns of many are plain paths.
+        if not (glob in entries and matches(glob)) and not any(map(matches, entries)):
             judgement.findings.append(
                 Finding(
                     rule="policy/empty-glob",

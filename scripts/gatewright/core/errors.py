@@ -25,3 +25,7 @@ class CannotJudge(GateError):
     """The tree could not be looked at (missing base, unreadable object, missing tool): exit 3."""
 
     exit_code = 3
+
+
+class Unrelated(CannotJudge):
+    """Two commits have no common ancestor in a complete history."""

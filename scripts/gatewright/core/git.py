@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gatewright.core.errors import CannotJudge
+from gatewright.core.errors import CannotJudge, Unrelated
 
 # What `git rev-parse --local-env-vars` lists: they bind a process to one repository.
 LOCAL_VARIABLES = (
@@ -188,7 +188,7 @@ class Repository:
         pair = " and ".join(commit[:12] for commit in commits)
         if self.git("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise CannotJudge(f"no merge base of {pair}: this is a shallow clone", "git fetch --unshallow")
-        raise CannotJudge(f"no merge base of {pair}: unrelated histories", "name another base with --base")
+        raise Unrelated(f"no merge base of {pair}: unrelated histories", "name another base with --base")
 
     def configuration(self, name: str) -> tuple[str, str] | None:
         """(value, origin) of a setting, or None where it is not set."""

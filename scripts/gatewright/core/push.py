@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gatewright.core.change import Change, Remote, find_remote, is_zero
-from gatewright.core.errors import CannotJudge, PolicyError
+from gatewright.core.errors import CannotJudge, PolicyError, Unrelated
 from gatewright.core.git import Repository, records
-from gatewright.core.policy import default_branch
+from gatewright.core.policy import CORE, default_branch, policy_names
 from gatewright.core.snapshot import commit_snapshot, printable
 
 
@@ -58,7 +58,17 @@ def changes_of_push(
         snapshot = commit_snapshot(repository, tip, f"commit {tip[:12]} of {printable(update.ref)}")
         named = default_branch(snapshot)
         remote = _receiver(repository, named) if receiving else find_remote(repository, remote_name, named)
-        base, old, notes = _base_of_update(repository, update, tip, remote)
+        try:
+            base, old, notes = _base_of_update(repository, update, tip, remote)
+        except Unrelated:
+            # A branch of pages or of data has a root of its own; without a policy there is no verdict to miss.
+            if policy_names(snapshot) != [CORE]:
+                raise
+            base, old, notes = (
+                "",
+                "",
+                [f"{printable(update.ref)}: it shares no history with the remote's default branch"],
+            )
         change = changes.get((tip, base))
         if change is None:
             before = commit_snapshot(repository, base) if base else None

@@ -249,6 +249,16 @@ def test_r_02_an_unrelated_history_is_refused_with_its_cause(clone: Work) -> Non
     assert "unrelated histories" in result.stderr
 
 
+def test_an_unrelated_branch_without_a_policy_is_let_through(clone: Work) -> None:
+    """Published pages have a root of their own, and nothing to enforce."""
+    clone.git("checkout", "-q", "--orphan", "pages")
+    clone.git("rm", "-rqf", ".")
+    clone.commit({"index.html": "<p>BAD</p>\n"})
+    result = clone.run("git", "push", "origin", "pages")
+    assert result.returncode == 0, result.stderr
+    assert "nothing to judge" in result.stdout + result.stderr
+
+
 def test_a_missing_object_is_refused_with_gits_words(clone: Work) -> None:
     clone.commit(BAD)
     blob = clone.git("rev-parse", "HEAD:src/bad.txt")

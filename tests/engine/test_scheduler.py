@@ -292,6 +292,17 @@ def test_late_readback_gives_the_same_tokens(family: str, room: int | None, cach
     assert delayed.open_readbacks == 0
 
 
+@pytest.mark.parametrize("limit", [{"max_tokens": 3}, {"max_tokens": None}])
+def test_late_readback_launches_nothing_beyond_a_known_end(limit: dict[str, int | None]) -> None:
+    core = harness.tiny_engine(platform=DelayedPlatform(), max_model_len=24).core
+    core.add_request("r", [5] * 21, SamplingParams(temperature=0, **limit))
+    launched = []
+    schedule = core.scheduler.schedule
+    core.scheduler.schedule = lambda: [launched.append(i.count) or i for i in schedule()]  # type: ignore[func-returns-value,method-assign]
+    assert len(harness.tokens(harness.collect(core)["r", 0])) == 3
+    assert launched == [21, 1, 1]
+
+
 def test_late_readback_survives_an_abort() -> None:
     def run(platform: Platform | None) -> dict[Any, Any]:
         core = harness.tiny_engine(platform=platform).core

@@ -36,7 +36,7 @@ class DeviceLeakage(Check[Policy]):
     policy = Policy
     globs = ("shared", "tests", "exclude", "rooms.*")
     rules = (
-        Rule("device-leakage/attribute", "shared code uses no attribute of a device package"),
+        Rule("device-leakage/attribute", "shared code uses no attribute of a device package", unit="shared files"),
         Rule("device-leakage/predicate", "shared code asks for capabilities, not which device it runs on"),
         Rule("device-leakage/literal", "shared code spells no device in a string"),
         Rule("device-leakage/call", "shared code calls no method that moves data to one device"),
@@ -49,7 +49,12 @@ class DeviceLeakage(Check[Policy]):
         Rule("device-leakage/enumerator", "shared C-family code uses no enumerator of a device", empty_ok=True),
         Rule("device-leakage/cast", "shared C-family code makes no device type of a number", empty_ok=True),
         Rule("device-leakage/unparsable", "shared Python files can be parsed", empty_ok=True),
-        Rule("device-leakage/blind", "the scanner sees the device words of the device rooms", empty_ok=True),
+        Rule(
+            "device-leakage/blind",
+            "the scanner sees the device words of the device rooms",
+            empty_ok=True,
+            unit="files in device rooms",
+        ),
         Rule(
             "device-leakage/device-only-test",
             "tests that pass without running where a device is missing",

@@ -50,8 +50,13 @@ class EnvDoc(Check[Policy]):
     ordinary = ("internal", "dynamic")
     globs = ("code.python", "code.cfamily", "code.rust", "env_files")
     rules = (
-        Rule("env-doc/undocumented", "each variable that the code reads is documented or internal", empty_ok=True),
-        Rule("env-doc/unread", "each documented variable is read by some code", empty_ok=True),
+        Rule(
+            "env-doc/undocumented",
+            "each variable that the code reads is documented or internal",
+            empty_ok=True,
+            unit="variables read",
+        ),
+        Rule("env-doc/unread", "each documented variable is read by some code", empty_ok=True, unit="documented"),
         Rule("env-doc/duplicate", "no variable is documented twice", empty_ok=True),
         Rule("env-doc/default", "the documented default is the code's", empty_ok=True),
         Rule("env-doc/dynamic", "the name of each variable can be told, or its pattern is declared", empty_ok=True),
@@ -60,7 +65,7 @@ class EnvDoc(Check[Policy]):
         Rule("env-doc/internal", "each internal variable is read, undocumented and has a reason", empty_ok=True),
         Rule("env-doc/removed", "a removed variable is not read and has a replacement", empty_ok=True),
         Rule("env-doc/env-file", "an example .env file parses and sets variables that are read", empty_ok=True),
-        Rule("env-doc/unparsable", "each source file can be parsed"),
+        Rule("env-doc/unparsable", "each source file can be parsed", unit="source files"),
         Rule("env-doc/page", "each declared page exists, is closed and has a table of variables", empty_ok=True),
         Rule("env-doc/blind", "the code is seen to read at least as many variables as the policy expects"),
     )

@@ -43,8 +43,13 @@ class PolicyCheck(Check[Policy]):
     policy = Policy
     ordinary = ("removed", "default_branch")
     rules = (
-        Rule("policy/loosened", "a policy finds what the base's policy finds, or says why not", empty_ok=True),
-        Rule("policy/empty-glob", "every path pattern of a policy matches a file", empty_ok=True),
+        Rule(
+            "policy/loosened",
+            "a policy finds what the base's policy finds, or says why not",
+            empty_ok=True,
+            unit="policies",
+        ),
+        Rule("policy/empty-glob", "every path pattern of a policy matches a file", empty_ok=True, unit="patterns"),
         Rule(
             "policy/unread",
             "every source file that a check selects can be read",
@@ -52,7 +57,7 @@ class PolicyCheck(Check[Policy]):
             shown_by="tests/gates/test_policy.py",
         ),
         Rule("policy/exemption-malformed", "an exemption has a rule, an owner and a reason", empty_ok=True),
-        Rule("policy/exemption-unused", "an exemption matches a finding", empty_ok=True),
+        Rule("policy/exemption-unused", "an exemption matches a finding", empty_ok=True, unit="exemptions"),
         Rule(
             "policy/merge-conflict",
             "the two sides of a judged merge agree on every path",

@@ -23,7 +23,8 @@ P = TypeVar("P", bound=msgspec.Struct)
 class Rule(msgspec.Struct, frozen=True):
     """One sentence that a check enforces.
 
-    `empty_ok`: zero things examined is a legitimate PASS. `shown_by`: the suite that shows the rule
+    `empty_ok`: zero things examined is a legitimate PASS. `unit` says in the plural what it examines,
+    for the summary of its check. `shown_by`: the suite that shows the rule
     both ways, where no tree on a manual page can.
     """
 
@@ -34,6 +35,7 @@ class Rule(msgspec.Struct, frozen=True):
     empty_ok: bool = False
     # Findings that are listed but never fail a run.
     advisory: bool = False
+    unit: str = ""
     shown_by: str = ""
 
 

@@ -124,10 +124,19 @@ def run(
     for name in dict.fromkeys(name for _, name in rules.values()):
         of_check = [rule for rule, owner in rules.values() if owner == name]
         verdicts = [_verdict(rule, report, examined[rule.id], relative=relative) for rule in of_check]
-        report.checks.append(CheckReport(name=name, rules=verdicts))
+        report.checks.append(CheckReport(name=name, rules=verdicts, examined=_in_words(of_check, examined)))
     cache.trim()
     report.notes += cache.notes
     return report
+
+
+def _in_words(rules: Sequence[Rule], examined: Mapping[str, int]) -> list[str]:
+    """What a check looked at: for each unit of its rules the greatest count."""
+    counts: dict[str, int] = {}
+    for rule in rules:
+        if rule.unit:
+            counts[rule.unit] = max(counts.get(rule.unit, 0), examined.get(rule.id, 0))
+    return [f"{count} {unit}" for unit, count in counts.items()]
 
 
 def _sort_out(report: Report, rules: Mapping[str, tuple[Rule, str]]) -> None:

@@ -37,7 +37,7 @@ _NULL = subprocess.DEVNULL
 
 
 class Bench:
-    """Runs commands in one folder and prints a row for each: wall seconds, and the largest process."""
+    """Runs commands in one folder; prints wall seconds, CPU seconds of all processes, MiB of the largest."""
 
     def __init__(self, folder: Path, runs: int) -> None:
         self.folder = folder
@@ -52,6 +52,7 @@ class Bench:
         ok: Sequence[int] = (0,),
     ) -> None:
         walls: list[float] = []
+        processor: list[float] = []
         memory = 0.0
         for _ in range(self.runs):
             before()
@@ -62,12 +63,13 @@ class Bench:
                 child = subprocess.Popen(command, cwd=self.folder, stdin=source, stdout=_NULL, stderr=_NULL)
                 _, status, usage = os.wait4(child.pid, 0)
             walls.append(time.perf_counter() - started)
+            processor.append(usage.ru_utime + usage.ru_stime)
             memory = max(memory, usage.ru_maxrss / 1024)
             child.returncode = os.waitstatus_to_exitcode(status)
             if child.returncode not in ok:
                 sys.exit(f"{name}: exit code {child.returncode} of {' '.join(command)}")
-        spread = f"{min(walls):.3f} to {max(walls):.3f}"
-        print(f"| {name} | {statistics.median(walls):.3f} | {spread} | {memory:.0f} |", flush=True)
+        median, cpu, spread = statistics.median(walls), statistics.median(processor), (min(walls), max(walls))
+        print(f"| {name} | {median:.3f} | {spread[0]:.3f} to {spread[1]:.3f} | {cpu:.3f} | {memory:.0f} |", flush=True)
 
 
 def prepare(tree: Path, work: Path) -> None:
@@ -203,7 +205,7 @@ def main() -> None:
         prepare(options.tree.resolve(), work)
         policy = load_policies(work_tree_snapshot(Repository(work))).files["device-leakage"].policy
         print(f"median of {options.runs} runs, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
-        print("| command | seconds | range | largest process, MiB |\n| --- | --- | --- | --- |")
+        print("| command | seconds | range | CPU | MiB |\n| --- | --- | --- | --- | --- |")
         bench = Bench(work, options.runs)
         peers(bench, policy, Path(folder))
         gates(bench, Path(folder))

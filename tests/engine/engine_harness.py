@@ -1,6 +1,6 @@
 """Runs requests through a core engine built on a tiny model, and looks inside it after every step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tiny_models as tiny
@@ -42,6 +42,16 @@ def collect(core: EngineCore, watch: bool = True) -> dict[tuple[str, int], list[
             updates.setdefault((update.request_id, update.index), []).append(update)
         if watch:
             check_invariants(core)
+    raise AssertionError("the engine makes no progress")
+
+
+def step_until(core: EngineCore, reached: Callable[[], bool]) -> None:
+    """Step until something holds."""
+    for _ in range(5000):
+        if reached():
+            return
+        assert core.has_work, "the engine has nothing left to do"
+        core.step()
     raise AssertionError("the engine makes no progress")
 
 

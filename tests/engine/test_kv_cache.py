@@ -146,9 +146,8 @@ def test_blocks_outside_the_window_are_given_back() -> None:
     built = harness.tiny_engine("gemma3", max_num_batched_tokens=16)
     core = built.core
     request = core.add_request("r", tiny.prompts()[3], SamplingParams(temperature=0, max_tokens=60))
-    while request.sequences[0].num_output < 50:
-        core.step()
-        harness.check_invariants(core)
+    harness.step_until(core, lambda: request.sequences[0].num_output == 50)
+    harness.check_invariants(core)
     sliding, full = request.sequences[0].tables[0], request.sequences[0].tables[5]
     assert len(sliding) == len(full)
     assert sum(block != NULL_BLOCK for block in sliding) <= 3
@@ -184,8 +183,7 @@ def test_sc_08_full_blocks_of_an_aborted_request_are_hits() -> None:
     core = harness.tiny_engine().core
     prompt = tiny.prompts()[3]
     request = core.add_request("first", prompt, SamplingParams(temperature=0, max_tokens=60))
-    while request.sequences[0].num_output < 20:
-        core.step()
+    harness.step_until(core, lambda: request.sequences[0].num_output == 20)
     longer = [*request.sequences[0].token_ids, *tiny.prompts()[2]]
     core.abort("first")
     harness.assert_idle(core)

@@ -148,8 +148,7 @@ def test_sl_14_penalties_count_tokens_from_before_a_preemption() -> None:
     (expected,) = harness.generate(core, [prompt], params)
     assert harness.generate(core, [prompt], harness.GREEDY)[0][:16] != expected
     request = core.add_request("again", prompt, params)
-    while request.sequences[0].num_output < 5:
-        core.step()
+    harness.step_until(core, lambda: request.sequences[0].num_output == 5)
     core.scheduler.preempt(request.sequences[0])
     harness.collect(core)
     assert request.sequences[0].output_token_ids == expected

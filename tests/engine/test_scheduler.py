@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence as Seq
 from typing import Any
 
 import engine_harness as harness
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine import platforms
 from engine.core.engine import EngineCore
-from engine.core.request import Status
+from engine.core.request import Sequence, Status
 from engine.errors import ConfigError, RequestError
 from engine.platforms.interface import Platform, Readback
 from engine.sampling.params import SamplingParams
@@ -97,13 +97,16 @@ def test_a_preempted_sequence_is_the_next_to_be_admitted() -> None:
     assert core.scheduler.running == [first, second]
 
 
+def _reached(sequence: Sequence, when: str) -> bool:
+    return {"queued": True, "prefill": sequence.num_computed > 0, "decode": sequence.num_output == 3}[when]
+
+
 @pytest.mark.parametrize("when", ["queued", "prefill", "decode"])
 def test_sc_05_an_aborted_request_leaves_nothing_behind(when: str) -> None:
     core = harness.tiny_engine(max_num_batched_tokens=16).core
     stays = core.add_request("stays", tiny.prompts()[1], harness.GREEDY).sequences[0]
     gone = core.add_request("goes", tiny.prompts()[3], harness.GREEDY).sequences[0]
-    while (when == "prefill" and gone.num_computed == 0) or (when == "decode" and gone.num_output < 3):
-        core.step()
+    harness.step_until(core, lambda: _reached(gone, when))
     core.abort("goes")
     core.abort("goes")
     assert (gone.status, gone.finish_reason, gone.tables) == (Status.FINISHED, "abort", [])
@@ -113,7 +116,7 @@ def test_sc_05_an_aborted_request_leaves_nothing_behind(when: str) -> None:
 
 
 def _raise_at(position: int) -> Any:
-    def processor(output: Sequence[int], logits: Tensor) -> Tensor:
+    def processor(output: Seq[int], logits: Tensor) -> Tensor:
         if len(output) == position:
             raise RuntimeError("planted fault")
         return logits

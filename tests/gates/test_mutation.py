@@ -188,6 +188,20 @@ def test_a_mutant_that_loops_is_a_timeout_and_its_children_are_gone(tmp_path: Pa
     assert left == []
 
 
+@pytest.mark.slow
+def test_a_mutant_that_waits_is_a_timeout_too(tmp_path: Path) -> None:
+    module = "def pause():\n    return 0\n"
+    suite = (
+        "import time\n\nfrom gatewright.core.limits import pause\n\n\n"
+        "def test_pause():\n    time.sleep(1000 * pause())\n    assert pause() is not None\n"
+    )
+    small = Small(tmp_path / "small", {MODULE: module, SUITE: suite})
+    result = small.run()
+    assert outcome(result, "constant", "0", "1").verdict == "TIMEOUT"
+    assert outcome(result, "constant", "0", "1").processor_seconds < 1
+    assert outcome(result, "return", "return 0").detail.startswith("TypeError")
+
+
 def _runs(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

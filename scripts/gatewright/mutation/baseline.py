@@ -18,6 +18,8 @@ _FACTOR, _ALLOWANCE_SECONDS = 4.0, 1.0
 
 
 class Measured(msgspec.Struct):
+    """A test and the processor time that it takes, in seconds."""
+
     name: str
     seconds: float
     skipped: bool = False

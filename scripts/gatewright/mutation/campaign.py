@@ -42,11 +42,15 @@ class Plan(msgspec.Struct):
 
 
 class Result(msgspec.Struct):
-    """`known` counts outcomes that were remembered, `run` are those of mutants run now."""
+    """`suites` are the sources of the baselines' suites.
+
+    `known` counts outcomes that were remembered, `run` are those of mutants run now.
+    """
 
     plan: Plan
     outcomes: dict[bytes, Outcome]
     baselines: list[Baseline]
+    suites: dict[str, bytes]
     known: int
     run: list[Outcome]
 
@@ -175,7 +179,8 @@ class _Campaign:
             outcomes[mutant.identity] = outcome
             run.append(outcome)
             progress("mutants", len(run), len(jobs))
-        return Result(self.plan, outcomes, self.baselines, known_count, run)
+        sources = {b.suite: (self.tree.root / b.suite).read_bytes() for b in self.baselines}
+        return Result(self.plan, outcomes, self.baselines, sources, known_count, run)
 
     def reach(self, mutant: Mutant) -> list[tuple[Baseline, list[int]]]:
         """Suites and the numbers of their tests that can see the mutant."""

@@ -57,7 +57,7 @@ def report(project: Project, result: Result, entries: Sequence[Equivalent], judg
         "mutation/error": [_error(result, m) for m in errors],
         "mutation/stale-equivalent": stale(list(entries), result.plan.all, survivors, mutants, project.equivalents),
         RED: [finding for baseline in result.baselines for finding in _red(baseline)],
-        INERT: _inert(project, result),
+        INERT: _inert(result),
     }
     examined = dict.fromkeys(RULES, len(mutants)) | dict.fromkeys((RED, INERT), len(result.baselines))
     rules = [
@@ -154,12 +154,12 @@ def _red(baseline: Baseline) -> list[Finding]:
     ]
 
 
-def _inert(project: Project, result: Result) -> list[Finding]:
+def _inert(result: Result) -> list[Finding]:
     findings = []
     for baseline in result.baselines:
         if baseline.broken:
             continue
-        source = project.read(baseline.suite)
+        source = result.suites[baseline.suite]
         in_source = inert_in_source(baseline.suite, source)
         lines = {finding.line for finding in in_source}
         findings += in_source

@@ -10,7 +10,7 @@ from gatewright.mutation.verdict import Outcome, combine, judge
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A test that reaches the mutant. `seconds` is what it takes unmutated, `limit` what it may take."""
+    """A test that reaches the mutant: the processor time in seconds that it takes unmutated, and what it may take."""
 
     suite: str
     name: str
@@ -29,7 +29,7 @@ def try_mutant(
     """The verdict on the mutant that `edit` describes to a fork server.
 
     `kills` counts what tests killed in the same function: these come first, then the quickest. Tests
-    that would take the sum of measured times over `budget` seconds are left out, and the outcome says so.
+    that would take the sum of these times over `budget` seconds are left out, and the outcome says so.
     The suite that is most likely to notice runs in a child of its own; the others follow together.
     """
     chosen = affordable(candidates, kills, budget)

@@ -1,7 +1,7 @@
 """The pytest plugin of a child: runs the chosen tests and reports every step."""
 
 import os
-import time
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,14 @@ class Child:
     def __init__(self, request: dict[str, Any], events: Events) -> None:
         self.request, self.events = request, events
         self.measure = Measure(Path.cwd(), request["package"]) if request.get("measure") else None
-        self.started = time.perf_counter()
+        self.limits = dict(request.get("tests") or [])
+        self.begin(request["load_seconds"])
+
+    def begin(self, limit: float) -> None:
+        """Start a step that may take `limit` seconds of the processor: then the system ends this process."""
+        self.started = _processor_seconds()
+        if self.measure is None:
+            signal.setitimer(signal.ITIMER_PROF, limit)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -34,12 +41,12 @@ class Child:
             order = {test: number for number, (test, _) in enumerate(wanted)}
             items[:] = sorted((i for i in items if i.nodeid in order), key=lambda item: order[item.nodeid])
             missing = sorted(order.keys() - {item.nodeid for item in items})
-        seconds = time.perf_counter() - self.started
+        seconds = _processor_seconds() - self.started
         self.events.send("collected", tests=len(items), missing=missing, seconds=seconds)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.events.send("start", test=nodeid)
-        self.started = time.perf_counter()
+        self.begin(self.limits.get(nodeid, 0.0))
         if self.measure is not None:
             self.measure.enter(nodeid)
 
@@ -58,7 +65,8 @@ class Child:
         return report
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self.events.send("finish", test=nodeid, seconds=time.perf_counter() - self.started)
+        self.events.send("finish", test=nodeid, seconds=_processor_seconds() - self.started)
+        self.begin(self.request["load_seconds"])
         if self.measure is not None:
             self.measure.leave()
 
@@ -70,3 +78,9 @@ class Child:
     def finish(self) -> None:
         self.events.send("end")
         os._exit(0)
+
+
+def _processor_seconds() -> float:
+    """Of this process and of the children that it waited for: what a busy machine does not change."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

@@ -8,6 +8,7 @@ from gatewright.mutation import campaign
 from gatewright.mutation.campaign import Result
 from gatewright.mutation.mutant import Mutant
 from gatewright.mutation.project import Project, reaching_suites
+from gatewright.mutation.selection import select
 from gatewright.mutation.store import Store
 from gatewright.mutation.verdict import Outcome
 
@@ -49,7 +50,7 @@ class Small:
     def run(self, store: Store | None = None, target: str = MODULE, jobs: int = 1) -> Result:
         """Mutate one file against the suites that reach it."""
         project = self.project
-        plan = campaign.plan(project, [target], None, None, 0)
+        plan = select(project, [target], None, None, 0)
         files = [
             p.relative_to(self.root).as_posix() for p in self.root.rglob("*") if p.is_file() and ".git/" not in str(p)
         ]

@@ -1,10 +1,9 @@
-"""One run of `gate mutate`: plan the mutants, measure the suites, run what is not known yet."""
+"""One run of `gate mutate`: measure the suites, then judge what is not known yet."""
 
 import functools
 import platform
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -12,33 +11,17 @@ import msgspec
 
 from gatewright.core.errors import CannotJudge
 from gatewright.mutation.baseline import Baseline, Tree, measure
-from gatewright.mutation.definitions import Definitions, digest
+from gatewright.mutation.definitions import digest
 from gatewright.mutation.mutant import Mutant
-from gatewright.mutation.plan import plan_module
 from gatewright.mutation.pool import Ask, Pool, Worker
-from gatewright.mutation.project import Project, target_files
+from gatewright.mutation.project import Project
+from gatewright.mutation.selection import Selection
 from gatewright.mutation.store import Store
-from gatewright.mutation.tables import plan_policy
 from gatewright.mutation.trial import Candidate, try_mutant
 from gatewright.mutation.verdict import Outcome
 from gatewright.mutation.workspace import Workspace
 
 Progress = Callable[[str, int, int], None]
-
-
-class Plan(msgspec.Struct):
-    """`all` are the mutants of the targets' files, `chosen` those of this run, by target.
-
-    `sources` are those files as they were planned: the run goes by them, whatever is edited meanwhile.
-    """
-
-    all: list[Mutant]
-    chosen: dict[str, list[Mutant]]
-    sources: dict[str, bytes]
-
-    @property
-    def mutants(self) -> list[Mutant]:
-        return [mutant for mutants in self.chosen.values() for mutant in mutants]
 
 
 class Result(msgspec.Struct):
@@ -47,7 +30,7 @@ class Result(msgspec.Struct):
     `known` counts outcomes that were remembered, `run` are those of mutants run now.
     """
 
-    plan: Plan
+    plan: Selection
     outcomes: dict[bytes, Outcome]
     baselines: list[Baseline]
     suites: dict[str, bytes]
@@ -55,49 +38,10 @@ class Result(msgspec.Struct):
     run: list[Outcome]
 
 
-def plan(
-    project: Project, targets: Sequence[str], base: Mapping[str, bytes] | None, sample: int | None, seed: int
-) -> Plan:
-    """The mutants of the targets; with `base` (path -> content) only those in definitions that differ from it.
-
-    `sample` bounds the mutants of each target. Which ones is decided by their identity and the seed
-    alone, so a change elsewhere does not exchange them.
-    """
-    everything: list[Mutant] = []
-    sources: dict[str, bytes] = {}
-    chosen: dict[str, list[Mutant]] = {}
-    for target, files in target_files(project, targets).items():
-        mutants: list[Mutant] = []
-        for path in files:
-            source = sources[path] = project.read(path)
-            planned = plan_module(path, source) if path.endswith(".py") else plan_policy(path, source)
-            everything += planned
-            mutants += planned if base is None else _changed(planned, source, base.get(path))
-        if sample is not None and sample < len(mutants):
-            key = seed.to_bytes(8, "big", signed=True)
-            order = sorted(mutants, key=lambda m: blake2b(m.identity, key=key).digest())
-            kept = {mutant.identity for mutant in order[:sample]}
-            mutants = [mutant for mutant in mutants if mutant.identity in kept]
-        chosen[target] = mutants
-    return Plan(everything, chosen, sources)
-
-
-def _changed(mutants: list[Mutant], source: bytes, base: bytes | None) -> list[Mutant]:
-    if base is None:
-        return mutants
-    if base == source:
-        return []
-    if mutants and not mutants[0].path.endswith(".py"):
-        return mutants
-    before = {(part.name, part.digest) for part in Definitions(base).parts}
-    now = Definitions(source)
-    return [m for m in mutants if (part := now.at(m.line)) is None or (part.name, part.digest) not in before]
-
-
 def run(
     project: Project,
     files: Sequence[str],
-    chosen: Plan,
+    chosen: Selection,
     store: Store,
     *,
     suites: Sequence[str],
@@ -153,7 +97,7 @@ class _Campaign:
         tool: bytes,
         store: Store,
         baselines: Sequence[Baseline],
-        plan: Plan,
+        plan: Selection,
         budget: float,
     ) -> None:
         self.plan, self.budget = plan, budget

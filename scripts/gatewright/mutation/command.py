@@ -22,6 +22,7 @@ from gatewright.mutation.equivalents import Equivalent, read_equivalents
 from gatewright.mutation.mutant import shorten
 from gatewright.mutation.project import Project, reaching_suites
 from gatewright.mutation.scores import report
+from gatewright.mutation.selection import Selection, select
 from gatewright.mutation.store import NAME, Store
 from gatewright.reporters import FORMATS
 from gatewright.reporters.terminal import Progress
@@ -82,7 +83,7 @@ def run(folder: Path, targets: Sequence[str], options: Options) -> int:
     if not project.modules():
         raise PolicyError(f"no {project.package_folder}/ in this tree: there is nothing to mutate", "name one with -C")
     base, tree = _base(repository, options) if options.changed else (None, "all definitions")
-    plan = campaign.plan(project, targets, base, options.sample, options.seed)
+    plan = select(project, targets, base, options.sample, options.seed)
     if options.listing:
         _print(plan)
         return 0
@@ -148,7 +149,7 @@ class _Contents(Mapping[str, bytes]):
         return len(self.snapshot.files)
 
 
-def _print(plan: campaign.Plan) -> None:
+def _print(plan: Selection) -> None:
     for target, mutants in plan.chosen.items():
         for mutant in mutants:
             edit = f"{shorten(mutant.source)} -> {shorten(mutant.becomes)}"

@@ -1,11 +1,19 @@
 """All mutants of one Python module: walks its tree and turns operators' replacements into edits of its text."""
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 
 from gatewright.mutation.mutant import Mutant, numbered
 from gatewright.mutation.operators import EXPRESSIONS, Replacement, mark_regexes, negated, statement
+from gatewright.mutation.syntax import (
+    bound_twice,
+    does_nothing,
+    header,
+    is_guard,
+    needs_brackets,
+    table_name,
+    unpacks,
+)
 
 # Left alone: what only a type checker reads, and options of a class that only guard against misuse.
 _TYPE_CALLS = frozenset({"TypeVar", "NewType", "ParamSpec", "cast"})
@@ -15,19 +23,6 @@ _TYPE_NAMES = frozenset(
 _GUARDS = frozenset({"frozen", "kw_only", "slots", "gc", "weakref"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
-# Replacements of these bind at least as tightly as anything around them; a tuple is spelled in brackets.
-_ATOMS = (
-    ast.Constant,
-    ast.Name,
-    ast.Call,
-    ast.Attribute,
-    ast.List,
-    ast.Set,
-    ast.Dict,
-    ast.JoinedStr,
-    ast.Slice,
-    ast.Tuple,
-)
 
 
 def plan_module(path: str, source: bytes) -> list[Mutant]:
@@ -68,14 +63,14 @@ class _Planner:
     def statement(self, node: ast.stmt, assigned: frozenset[str]) -> Iterator[Mutant]:
         if isinstance(node, ast.Import | ast.ImportFrom | ast.Assert | ast.Pass | ast.Global | ast.Nonlocal):
             return
-        if isinstance(node, ast.If) and _is_guard(node.test):
+        if isinstance(node, ast.If) and is_guard(node.test):
             return
         if isinstance(node, _SCOPES):
             yield from self.definition(node)
             return
         outer = self.scope, self.lines
-        self.lines = _header(node)
-        target = _table_name(node) if self.at_import and not isinstance(node, ast.If | ast.For | ast.While) else ""
+        self.lines = header(node)
+        target = table_name(node) if self.at_import and not isinstance(node, ast.If | ast.For | ast.While) else ""
         if target:
             self.scope = [*self.scope, target]
         if not self.at_import or isinstance(node, ast.Expr | ast.AugAssign):
@@ -96,7 +91,7 @@ class _Planner:
                 if isinstance(child, ast.stmt):
                     yield from self.statement(child, assigned)
                 elif isinstance(child, ast.expr):
-                    if not self.is_type(child, node) and not _unpacks(node, child):
+                    if not self.is_type(child, node) and not unpacks(node, child):
                         yield from self.expression(child)
                 elif isinstance(child, ast.ExceptHandler):
                     if isinstance(child.type, ast.Tuple):
@@ -120,7 +115,7 @@ class _Planner:
     def definition(self, node: "ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef") -> Iterator[Mutant]:
         outer = self.scope, self.lines, self.at_import
         self.scope = [*self.scope, node.name]
-        self.lines = _header(node)
+        self.lines = header(node)
         for decorator in node.decorator_list:
             at = self.source.rindex(b"@", 0, self.offset(decorator))
             yield self.edit("decorator", decorator, "", start=at, source=f"@{ast.unparse(decorator)}")
@@ -135,13 +130,13 @@ class _Planner:
                 yield from self.expression(default)
             self.at_import = False
             yield from self.early_return(node)
-            yield from self.body(node.body, _bound_twice(node))
+            yield from self.body(node.body, bound_twice(node))
         self.scope, self.lines, self.at_import = outer
 
     def early_return(self, node: "ast.FunctionDef | ast.AsyncFunctionDef") -> Iterator[Mutant]:
         documented = ast.get_docstring(node, clean=False) is not None
         rest = node.body[1:] if documented else node.body
-        if not rest or isinstance(rest[0], ast.Return | ast.Raise) or all(_does_nothing(node) for node in rest):
+        if not rest or isinstance(rest[0], ast.Return | ast.Raise) or all(does_nothing(node) for node in rest):
             return
         first = rest[0]
         decorators = getattr(first, "decorator_list", [])
@@ -213,7 +208,7 @@ class _Planner:
         becomes: str = "",
     ) -> Mutant:
         text = replacement if isinstance(replacement, str) else ast.unparse(replacement)
-        spelled = f"({text})" if _needs_brackets(node, replacement) else text
+        spelled = f"({text})" if needs_brackets(node, replacement) else text
         start = self.offset(node) if start < 0 else start
         end = self.end(node) if end < 0 else end
         return Mutant(
@@ -231,47 +226,3 @@ class _Planner:
             last=self.lines[1],
             at_import=self.at_import,
         )
-
-
-def _needs_brackets(node: ast.AST, replacement: Replacement) -> bool:
-    """Whether the replacement may bind less tightly than what it replaces."""
-    if not isinstance(replacement, ast.expr) or isinstance(replacement, _ATOMS):
-        return False
-    return not (isinstance(node, ast.Compare) and isinstance(replacement, ast.Compare))
-
-
-def _header(node: ast.stmt) -> tuple[int, int]:
-    """The lines of a statement without its blocks."""
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    body = getattr(node, "body", None)
-    if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
-        return first, max(first, body[0].lineno - 1)
-    return first, node.end_lineno or first
-
-
-def _table_name(node: ast.stmt) -> str:
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    return target.id if isinstance(target, ast.Name) else ""
-
-
-def _is_guard(test: ast.expr) -> bool:
-    """`if TYPE_CHECKING` and `if __name__ == "__main__"`: no test can see inside."""
-    return any(isinstance(n, ast.Name) and n.id in ("TYPE_CHECKING", "__name__") for n in ast.walk(test))
-
-
-def _does_nothing(node: ast.stmt) -> bool:
-    """`...`, `pass` and assertions, which are for the type checker."""
-    return isinstance(node, ast.Pass | ast.Assert) or (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    )
-
-
-def _unpacks(node: ast.stmt, value: ast.expr) -> bool:
-    """`a, b = x, y`: a dropped entry fails at once and says nothing; its entries are still mutated elsewhere."""
-    return isinstance(node, ast.Assign) and isinstance(value, ast.Tuple) and isinstance(node.targets[0], ast.Tuple)
-
-
-def _bound_twice(function: ast.AST) -> frozenset[str]:
-    names = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    names += [n.arg for n in ast.walk(function) if isinstance(n, ast.arg)]
-    return frozenset(name for name, count in Counter(names).items() if count > 1)

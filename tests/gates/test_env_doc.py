@@ -72,6 +72,13 @@ def test_the_row_to_add_has_the_pages_own_columns() -> None:
     assert "| ... | `ENG_B` | unset | ... |" in finding.help
 
 
+@pytest.mark.parametrize("title", ["Variables", "ENV VAR", "**Environment variables**", "`Name`"])
+def test_the_usual_titles_of_the_column_of_names(title: str) -> None:
+    assert (
+        found({PAGE: page("`ENG_A` | unset | x", header=f"{title} | Default | Meaning"), "m.py": reads("ENG_A")}) == []
+    )
+
+
 def test_adding_the_row_that_the_help_gives_makes_the_tree_clean() -> None:
     files = {PAGE: page("`ENG_A` | unset | x"), "m.py": reads("ENG_A") + "os.getenv('ENG_B', 'on')\n"}
     row = only(files).help.split("the row ")[1].split(" to docs")[0]
@@ -248,7 +255,16 @@ def test_ed_11_two_names_glued_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("ENG_A=1\n# ENG_A=2\n", ["env-file .env:2 ENG_A"]),
+        ("ENG_A=1\nENG_A=2\n", ["env-file .env:2 ENG_A"]),
+        ("ENG_A=1\n# ENG_A=2\n", []),
+        ("# ENG_A=1\n# ENG_A=2\n", []),
+        ("ENG_A= 1\n", ["env-file .env:1 ENG_A"]),
+        ("ENG_A= # note\n", []),
+        ("ENG_A=/tmpENG_B=9\n", ["env-file .env:1 ENG_A"]),
+        ("ENG_A=ENG_B=9\n", ["env-file .env:1 ENG_A"]),
+        ("ENG_A=1\\nENG_B=9\n", ["env-file .env:1 ENG_A"]),
+        ("ENG_A=QUJD==\n", []),
+        ("ENG_A=http://host/?A_B=1&C_D=2\n", []),
         ("ENG_GONE=1\n", ["env-file .env:1 ENG_GONE"]),
         ("OTHER=1\nexport ENG_A=x # note\n", []),
         ("# ENG_A sets x, as in ENG_A=1\n", []),
@@ -322,7 +338,8 @@ def code(default: str) -> str:
     ("cell", "default"),
     [
         ("`1`", '"1"'), ("1", "1"), ("`1.0`", "1"), ("true", '"1"'), ("off", "False"), ('`"x"`', '"x"'), ("unset", ""),
-        ("", ""), ("-", "None"), ("`none`", '""'), ("`auto` (see below)", '"auto"'), ("4096", '"4096"'),
+        ("", ""), ("-", "None"), ("`none`", '""'), ("`auto` (see below)", '"auto"'), ("5[^1]", "5"),
+        ("enabled", '"1"'), ("disabled", '"0"'), ("(empty)", '""'), ("4096", '"4096"'),
         ("`/tmp/Cache`", '"/tmp/Cache"'),
     ],
 )  # fmt: skip
@@ -456,6 +473,23 @@ def test_a_declared_pattern_needs_a_reason_and_a_beginning() -> None:
         judge(files, POLICY + '[[dynamic]]\npattern = "*"\nwhy = "a good reason"\n')
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import click\nmain(auto_envvar_prefix='ENG_')",
+        "from pydantic_settings import BaseSettings\nclass S(BaseSettings, env_prefix='ENG_'):\n    a: int",
+        "from pydantic_settings import BaseSettings\nclass S(BaseSettings):\n    model_config = {'env_prefix': 'ENG_'}",
+        "from pydantic import BaseSettings\nclass S(BaseSettings):\n    class Config:\n        env_prefix = 'ENG_'",
+    ],
+)
+def test_a_prefix_that_a_library_reads_below_fails_closed(source: str) -> None:
+    files = {PAGE: page("`ENG_A` | unset | x"), "m.py": source + "\n", "n.py": reads("ENG_A")}
+    finding = only(files)
+    assert (finding.rule, finding.path) == ("env-doc/dynamic", "m.py")
+    assert "ENG_*" in finding.message
+    assert found(files | {"m.py": source.replace("ENG_", "OTHER_")}) == []
+
+
 def test_a_dynamic_name_that_cannot_be_the_projects_is_no_finding() -> None:
     files = {PAGE: page("`ENG_A` | unset | x"), "m.py": reads("ENG_A") + "x = input()\nos.getenv(f'HF_{x}')\n"}
     assert found(files) == []
@@ -553,6 +587,9 @@ def test_a_file_that_does_not_parse_is_reported_and_its_literal_reads_still_coun
         ("`ENG_A` (see `ENG_*`)", ["ENG_A"]),
         ("the prefix ENG_", []),
         ("`-e ENG_A -e ENG_A`", ["ENG_A"]),
+        ("ENG\\_A", ["ENG_A"]),
+        ("<code>ENG_A</code>, <code>ENG_B</code>", ["ENG_A", "ENG_B"]),
+        ("[`ENG_A`](#eng_a)", ["ENG_A"]),
         ("", []),
     ],
 )

@@ -91,6 +91,31 @@ def test_ed_01_every_read_form_with_its_place() -> None:
         "import os\nclass N:\n    A = 'ENG_A'\n    def f(self):\n        return os.getenv(self.A)\n",
         "import os\na, b = 'x', 'ENG_A'\nos.getenv(b)",
         "import os\nasync def f():\n    return os.getenv('ENG_A')",
+        "__import__('os').environ['ENG_A']",
+        "import importlib\nimportlib.import_module('os').getenv('ENG_A')",
+        "import os\ngetattr(os, 'environ')['ENG_A']",
+        "import os\ngetattr(os, 'getenv')('ENG_A')",
+        "import os\nclass C:\n    env = os.environ\n    def f(self): return self.env['ENG_A']",
+        "import os\nclass C:\n    def __init__(self): self.env = os.environ\n    def f(self): return self.env['ENG_A']",
+        "import os\nclass C:\n    def __init__(self, env=None):\n        self.env = env or os.environ\n"
+        "    def f(self): return self.env.get('ENG_A')",
+        "import os\ndef env(): return os.environ\nenv()['ENG_A']",
+        "import os\ndef child():\n    e = os.environ.copy()\n    e['ENG_W'] = '1'\n    return e\nchild()['ENG_A']",
+        "import os\nfrom functools import partial\nread = partial(os.getenv, default='1')\nread('ENG_A')",
+        "import os\nos.path.expandvars('$ENG_A/x')",
+        "import os\nos.path.expandvars('x/${ENG_A}')",
+        "import click  # environ\n@click.option('--a', envvar=['ENG_A'])\ndef main(a): pass",
+        "import os\nP = 'ENG_'\nos.getenv('%sA' % P)",
+        "import os\nos.getenv('%s_%s' % ('ENG', 'A'))",
+        "import os\nos.getenv('{}_{}'.format('ENG', 'A'))",
+        "import os\nN = {'a': 'ENG_A'}\nos.getenv(N['a'])",
+        "import os\nN = ('x', 'ENG_A')\nos.getenv(N[1])",
+        "import os, enum\nclass N(enum.Enum):\n    A = 'ENG_A'\nos.getenv(N.A.value)",
+        "import os, enum\nclass N(enum.Enum):\n    A = 'ENG_A'\nfor n in N:\n    os.getenv(n.value)",
+        "import os\nfor n, d in (('ENG_A', '1'),):\n    os.getenv(n, d)",
+        "import os\nN = [('ENG_A', '1')]\nx = {n: os.getenv(n, d) for n, d in N}",
+        "import os\nfor i, n in enumerate(['ENG_A']):\n    os.getenv(n)",
+        "import os\nfor i, n in zip([1], ['ENG_A']):\n    os.getenv(n)",
     ],
 )
 def test_further_spellings_of_a_read(source: str) -> None:
@@ -172,6 +197,26 @@ VARS = {"ENG_P": lambda: flag("ENG_P", "0"), "ENG_Q": lambda: os.getenv("ENG_QQ"
 def flag(name, default): return os.getenv(name, default) == "1"
 def __getattr__(n): return VARS[n]()
 """
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        "VARS['ENG_P'] = lambda: os.getenv('ENG_PP')",
+        "VARS = dict(ENG_P=lambda: os.getenv('ENG_PP'))",
+        "KEY = 'ENG_P'\nVARS = {KEY: lambda: os.getenv('ENG_PP')}",
+        "VARS.update({'ENG_P': lambda: os.getenv('ENG_PP')})",
+        "def lazy(n): return lambda: os.getenv(n)\nVARS = {'ENG_P': lazy('ENG_PP'), 'ENG_Q': lambda: 1}",
+    ],
+)
+def test_ed_05_further_spellings_of_a_registry(registry: str) -> None:
+    result = resolved(m=f"import os\n{registry}\n")
+    assert [(use.entry, use.name) for use in result.uses] == [("ENG_P", "ENG_PP")]
+    assert [entry.key for _, entry in result.entries] == ["ENG_P"]
+
+
+def test_ed_05_the_environment_of_a_child_is_no_registry() -> None:
+    assert resolved(m="import os\nrun(env={'ENG_P': os.environ['ENG_PP']})").entries == []
 
 
 def test_ed_05_a_registry_of_lambdas_is_read_with_its_keys() -> None:
@@ -425,13 +470,12 @@ def test_the_environment_reaches_functions_of_other_files() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import os\ndef env(): return os.environ\nenv()['ENG_A']",
         "import os\nclass C: pass\nc = C()\nc.env = os.environ\nc.env['ENG_A']",
         "import os\n[v for k, v in os.environ.items() if k == 'ENG_A']",
         "exec('import os; os.getenv(\"ENG_A\")')  # getenv",
         "from pydantic_settings import BaseSettings  # environ\nclass S(BaseSettings):\n    eng_a: str = ''",
     ],
-    ids=["returned", "attribute", "iteration", "exec", "settings library"],
+    ids=["attribute", "iteration", "exec", "settings library"],
 )
 def test_declared_blind_spots(source: str) -> None:
     assert names(m=source) == []

@@ -1,5 +1,6 @@
 """What one tree says about its environment variables, as the rules of env-doc ask for it."""
 
+import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
@@ -12,8 +13,9 @@ from gatewright.extractors.env_documented import DocumentedName, EnvLine, PageFa
 from gatewright.extractors.env_read import Value
 
 POLICY = "policy/env-doc.toml"
-NO_DEFAULT = frozenset({"", "-", "–", "—", "unset", "not set", "none", "null", "n/a", "empty", "required"})
-BOOLEANS = {"true": "1", "on": "1", "yes": "1", "false": "0", "off": "0", "no": "0"}
+NO_DEFAULT = frozenset({"", "-", "–", "—", "unset", "not set", "none", "null", "n/a", "empty", "(empty)", "required"})
+BOOLEANS = {"true": "1", "on": "1", "yes": "1", "enabled": "1", "false": "0", "off": "0", "no": "0", "disabled": "0"}
+FOOTNOTE = re.compile(r"\s*\[\^[^\]]+\]$")
 
 
 class Evidence(msgspec.Struct):
@@ -88,7 +90,7 @@ def agreement(page: str, code: str | None, *, tested: bool) -> bool | None:
 
 def normal(text: str) -> str:
     """Equal for equal values: `"1"`, 1, 1.0, true and on are one value; unset and none another."""
-    text = text.strip()
+    text = FOOTNOTE.sub("", text.strip())
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
     folded = text.casefold()

@@ -134,14 +134,14 @@ def env_file(evidence: Evidence) -> Iterator[Finding]:
             message = f"the line {line.problem}"
             help = "write one NAME=value or # NAME=value per line"
         elif evidence.policy.owns(line.name):
-            seen[path, line.name] += 1
+            seen[path, line.name] += not line.commented
             if line.name in evidence.removed and line.name not in evidence.uses:
                 message = f"{line.name} was removed"
                 help = f"use {evidence.removed[line.name].replacement or 'its replacement'}"
             elif not evidence.is_read(line.name):
                 message = f"no code reads {line.name}" + near(line.name, evidence.uses)
                 help = "correct the name or delete the line"
-            elif seen[path, line.name] > 1:
+            elif seen[path, line.name] > 1 and not line.commented:
                 message, help = f"{line.name} is given twice", "keep one of the lines"
         if message:
             yield Finding(

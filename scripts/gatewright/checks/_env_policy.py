@@ -13,14 +13,21 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     python: tuple[str, ...] = ()
     cfamily: tuple[str, ...] = ()
     rust: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ("**/tests/**", "**/test_*.py", "**/third_party/**", "**/vendor/**")
+    exclude: tuple[str, ...] = ("**/tests/**", "**/test_*.py", "**/conftest.py", "**/third_party/**", "**/vendor/**")
     why: str = ""
 
 
 class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[columns]`: the titles that a page's tables may use, whatever their case."""
 
-    name: tuple[str, ...] = ("Variable", "Name", "Environment variable")
+    name: tuple[str, ...] = (
+        "Variable",
+        "Variables",
+        "Name",
+        "Environment variable",
+        "Environment variables",
+        "Env var",
+    )
     default: tuple[str, ...] = ("Default", "Default value")
     replacement: tuple[str, ...] = ("Replacement", "Replaced by", "Use instead")
 

@@ -35,13 +35,17 @@ class PageFacts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EnvLine(msgspec.Struct, frozen=True, array_like=True):
-    """One variable of the file, or one line that is none of the four forms (`problem` says why)."""
+    """One variable of the file, or one line that is none of the four forms (`problem` says why).
+
+    `commented`: the line only shows the assignment.
+    """
 
     line: int
     name: str
     value: str = ""
     problem: str = ""
     statement: str = ""
+    commented: bool = False
 
 
 class Mentions(msgspec.Struct, frozen=True, array_like=True):

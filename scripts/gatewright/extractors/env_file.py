@@ -7,8 +7,8 @@ from gatewright.extractors.env_documented import EnvLine
 NEWLINE = re.compile(r"\r\n|\r|\n")
 # A comment that begins with an assignment is a variable shown with its default.
 ASSIGNMENT = re.compile(r"\s*(?:#\s*)?(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
-SECOND = re.compile(r"(?:^|[\s#;])([A-Z][A-Z0-9_]{2,})=")
-NAME_LIKE = re.compile(r"\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=|\s*[^#\s]")
+# A second name: after what separates, or glued to the end of a value. Base64 ends in "=" too, but holds no "_".
+SECOND = re.compile(r"(?:[\s#;]|\\n)([A-Z][A-Z0-9_]{2,})=|(?:^|(?<=[a-z0-9./\"']))([A-Z][A-Z0-9]*_[A-Z0-9_]*)=(?!=)")
 QUOTED = re.compile(r"""\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')\s*(?:#.*)?""")
 
 
@@ -26,7 +26,8 @@ def _line(number: int, line: str) -> EnvLine | None:
             return None
         return EnvLine(number, "", problem="is neither NAME=value, a comment nor blank", statement=statement)
     name, value = match[1], match[2]
-    return EnvLine(number, name, _unquoted(value), _problem(name, value), statement)
+    shown = line.lstrip().startswith("#")
+    return EnvLine(number, name, _unquoted(value), _problem(name, value), statement, shown)
 
 
 def _problem(name: str, value: str) -> str:
@@ -35,7 +36,9 @@ def _problem(name: str, value: str) -> str:
         return "" if QUOTED.fullmatch(value) else "has an unclosed quote or text after the closing quote"
     second = SECOND.search(value)
     if second is not None:
-        return f"holds two names on one line, {name} and {second[1]}"
+        return f"holds two names on one line, {name} and {second[1] or second[2]}"
+    if value[:1].isspace() and _unquoted(value):
+        return "has white space after the ="
     return ""
 
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gatewright.extractors.env_read import Parameter, Value
-from gatewright.extractors.env_scope import UNKNOWN, File, Function, Scope, Values, statements
+from gatewright.extractors.env_scope import UNKNOWN, File, Function, Scope, Values, collect, statements
 from gatewright.extractors.env_values import ENVIRON, evaluate, source_text
 
 # Values of `Parameter.index` that are no position.
@@ -77,6 +77,28 @@ def class_fields(node: ast.ClassDef, qualname: str) -> dict[str, Parameter]:
             elif places[source].index == 1:
                 fields[attribute] = Parameter(qualname, ASSIGNED_NAME, "")
     return fields
+
+
+def environment_fields(node: ast.ClassDef, scope: Scope) -> Iterator[str]:
+    """Attributes that the methods of a class fill with the environment."""
+    for method in (item for item in node.body if isinstance(item, Function)):
+        for statement in statements(method.body):
+            match statement:
+                case (
+                    ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=name)], value=value)
+                    | ast.AnnAssign(target=ast.Attribute(value=ast.Name(), attr=name), value=ast.expr() as value)
+                ) if any(given.reference in ENVIRON for given in evaluate(value, scope)):
+                    yield name
+
+
+def returns_environment(node: Function, scope: Scope) -> bool:
+    """Whether a function hands out the environment or a copy of it. `scope` is the one around it."""
+    returned = [item.value for item in statements(node.body) if isinstance(item, ast.Return) and item.value is not None]
+    if not returned:
+        return False
+    body = scope.child(node.name)
+    collect(node.body, body)
+    return any(value.reference in ENVIRON for item in returned for value in evaluate(item, body))
 
 
 def _constructor_parameters(method: Function, qualname: str) -> dict[str, Parameter]:

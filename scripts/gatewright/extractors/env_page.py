@@ -7,6 +7,9 @@ from gatewright.readers.markdown import Cell, Table, inline_parts, parse, plain
 
 NAME = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9_]*(?![A-Za-z0-9_*<{])")
 MENTION = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*_[A-Z0-9_]*(?![A-Za-z0-9_*<{])")
+# The spelling of a code span, and of an underscore, that HTML and escapes allow.
+CODE_TAG = re.compile(r"<(?:code|tt|kbd)>([^<]*)</")
+UNDERSCORE = re.compile(r"\\_|&#95;|&lowbar;")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -61,7 +64,9 @@ def cell_names(text: str) -> list[str]:
     parts = list(inline_parts(text))
     code = [part for kind, part, _ in parts if kind == "code"]
     names: list[str] = []
-    for part in code or [part for _, part, _ in parts]:
+    text = "".join(part for kind, part, _ in parts if kind == "text")
+    code += [marked[1] for marked in CODE_TAG.finditer(text)]
+    for part in code or [UNDERSCORE.sub("_", text)]:
         if code and IDENTIFIER.fullmatch(part):
             names.append(part)
         else:

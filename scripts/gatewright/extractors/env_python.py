@@ -1,8 +1,8 @@
 """Reads of the process environment in Python source, by `ast`.
 
-Blind spots, each pinned by a test: a function that returns `os.environ`, an alias of it made in
-another file, an environment stored in an attribute that no constructor parameter fills, iteration
-over all of the environment, `exec`, settings libraries that derive names from field names.
+Blind spots, each pinned by a test: an alias of `os.environ` made in another file, an environment stored
+in an attribute from outside its class, iteration over all of the environment, `exec`, settings libraries
+that derive names from field names and are given no prefix.
 """
 
 import ast
@@ -16,7 +16,7 @@ from gatewright.extractors.env_values import ENVIRON, clean, evaluate
 from gatewright.extractors.env_visit import ReadVisitor
 from gatewright.readers.python import parse
 
-PREFILTER = re.compile(rb"environ|getenv|envvar")
+PREFILTER = re.compile(rb"environ|getenv|envvar|env_prefix|expandvars")
 WILDCARD = rb"import[ \t]*\*"
 NEWLINE = re.compile(rb"\r\n|\r|\n")
 # What a file that does not parse still shows: a call or a subscript that is not assigned to.

@@ -16,13 +16,15 @@ class File:
     """What the scopes of one file share.
 
     `stars` are the modules of wildcard imports, `classes` the bodies of classes, and `fields` which
-    constructor parameter fills an attribute of a class (class -> attribute -> parameter).
+    constructor parameter fills an attribute of a class (class -> attribute -> parameter). `environments` are
+    the attributes that hold the environment (class, attribute), and the functions that return it ("", name).
     """
 
     def __init__(self) -> None:
         self.stars: list[str] = []
         self.classes: dict[str, Scope] = {}
         self.fields: dict[str, dict[str, Parameter]] = {}
+        self.environments: set[tuple[str, str]] = set()
 
 
 class Scope:

@@ -1,7 +1,7 @@
 """What a Python expression stands for, as far as one file tells: a text, a symbol, a parameter.
 
 Only what names of environment variables are made of is followed: constants, imports, aliases,
-string building, loops over literal collections, fields that a constructor fills. Whatever else
+string building, fields that a constructor fills; `env_loops` adds what loops run over. Whatever else
 becomes the pattern "*", which the judge reports rather than skips.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gatewright.extractors.env_read import Value
-from gatewright.extractors.env_scope import UNKNOWN, Scope, Values, bind_target
+from gatewright.extractors.env_scope import UNKNOWN, Scope, Values
 
 ENVIRON = frozenset({"os.environ", "os.environb"})
 # Longer chains of names, calls and concatenations than this are not followed.
@@ -22,7 +22,10 @@ COPIES = frozenset(
     {":dict", ":str", "collections.ChainMap", "types.MappingProxyType", "copy.copy", "copy.deepcopy", "typing.cast"}
 )
 
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+# What gives the module that is named by the argument.
+IMPORTERS = frozenset({":__import__", "importlib.import_module"})
+PERCENT = re.compile(r"%(?:\([^)]*\))?[-#0-9+ .]*[a-zA-Z]")
+FIELD = re.compile(r"\{[^{}]*\}")
 
 
 def evaluate(node: ast.expr, scope: Scope, depth: int = 0) -> Values:
@@ -37,35 +40,51 @@ def evaluate(node: ast.expr, scope: Scope, depth: int = 0) -> Values:
         case ast.Constant():
             return (_constant(node.value),)
         case ast.Name():
-            return _name(node.id, scope, depth)
+            return named(node.id, scope, depth)
         case ast.Attribute():
-            return _limited(_attribute(base, node.attr, scope, depth) for base in evaluate(node.value, scope, depth))
+            return limited(_attribute(base, node.attr, scope, depth) for base in evaluate(node.value, scope, depth))
         case ast.JoinedStr():
             return (_joined([_piece(part, scope, depth) for part in node.values]),)
         case ast.BinOp(op=ast.Add()):
             sides = (evaluate(node.left, scope, depth), evaluate(node.right, scope, depth))
-            return _limited((_joined([left, right]),) for left in sides[0] for right in sides[1])
-        case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str() as template)):
-            return (Value("", pattern=_percent_pattern(template)),)
+            return limited((_joined([left, right]),) for left in sides[0] for right in sides[1])
+        case ast.BinOp(op=ast.Mod()):
+            return limited(_percent(v, node.right, scope, depth) for v in evaluate(node.left, scope, depth))
         case ast.BinOp(op=ast.BitOr()):
             return tuple(v for v in evaluate(node.left, scope, depth) if v.reference in ENVIRON) or (UNKNOWN,)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return (Value("", literal=str(-number)),)
         case ast.IfExp():
-            return _limited((evaluate(node.body, scope, depth), evaluate(node.orelse, scope, depth)))
+            return limited((evaluate(node.body, scope, depth), evaluate(node.orelse, scope, depth)))
         case ast.BoolOp(op=ast.Or()):
-            return _limited(evaluate(value, scope, depth) for value in node.values)
+            return limited(evaluate(value, scope, depth) for value in node.values)
         case ast.NamedExpr():
             return evaluate(node.value, scope, depth)
         case ast.Dict():
             spread = [v for k, v in zip(node.keys, node.values, strict=True) if k is None]
-            return _limited(evaluate(value, scope, depth) for value in spread) if spread else (UNKNOWN,)
+            return limited(evaluate(value, scope, depth) for value in spread) if spread else (UNKNOWN,)
+        case ast.Subscript():
+            return _item(node.value, node.slice, scope, depth)
         case ast.Call():
             return _call(node, scope, depth)
     return (UNKNOWN,)
 
 
-def _limited(groups: Iterable[Values]) -> Values:
+def _item(node: ast.expr, index: ast.expr, scope: Scope, depth: int) -> Values:
+    """What a literal dict or tuple, maybe held in a constant, has at a literal place."""
+    if isinstance(node, ast.Name) and (source := single_source(node.id, scope)):
+        node, scope = source
+    match node, index:
+        case ast.Dict(), ast.Constant(value=place):
+            pairs = zip(node.keys, node.values, strict=True)
+            held = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == place]
+            return evaluate(held[-1], scope, depth) if held else (UNKNOWN,)
+        case ((ast.Tuple() | ast.List()), ast.Constant(value=int() as place)) if 0 <= place < len(node.elts):
+            return evaluate(node.elts[place], scope, depth)
+    return (UNKNOWN,)
+
+
+def limited(groups: Iterable[Values]) -> Values:
     values = tuple(dict.fromkeys(value for group in groups for value in group))
     return values if len(values) <= MAX_CHOICES else (UNKNOWN,)
 
@@ -83,7 +102,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _name(name: str, scope: Scope, depth: int) -> Values:
+def named(name: str, scope: Scope, depth: int) -> Values:
     home = scope.find(name)
     if home is None:
         return (Value("", reference="os." + name if "os" in scope.file.stars else ":" + name),)
@@ -94,18 +113,23 @@ def _name(name: str, scope: Scope, depth: int) -> Values:
 
 
 def _bound(sources: Sequence[ast.expr | Values], scope: Scope, depth: int) -> Values:
-    values = _limited(s if isinstance(s, tuple) else evaluate(s, scope, depth) for s in sources)
+    values = limited(s if isinstance(s, tuple) else evaluate(s, scope, depth) for s in sources)
     if len(sources) == 1 or len(values) == 1 or all(value.reference for value in values):
         return values
     return (*(value for value in values if value.reference in ENVIRON), UNKNOWN)
 
 
 def _attribute(base: Value, attribute: str, scope: Scope, depth: int) -> Values:
+    if attribute == "value" and (base.literal is not None or "." in base.reference):
+        # A member of an enumeration; a text itself has no such attribute.
+        return (base,)
     if not base.reference:
         return (UNKNOWN,)
     reference = base.reference.removesuffix("()")
     if reference.startswith(":"):
         owner = reference[1:]
+        if (owner, attribute) in scope.file.environments:
+            return (Value("", reference="os.environ"),)
         field = scope.file.fields.get(owner, {}).get(attribute)
         if field is not None:
             return (Value("", parameter=field),)
@@ -119,8 +143,8 @@ def _class_constant(owner: str, attribute: str, scope: Scope, depth: int) -> Val
     body = scope.file.classes.get(owner)
     if body is None or attribute not in body.bindings:
         return None
-    values = _name(attribute, body, depth)
-    return values if all(value.literal is not None for value in values) else None
+    values = named(attribute, body, depth)
+    return values if all(value.literal is not None or value.reference in ENVIRON for value in values) else None
 
 
 def _piece(part: ast.expr, scope: Scope, depth: int) -> Value:
@@ -143,8 +167,29 @@ def _joined(parts: list[Value]) -> Value:
     return Value("", parameter=holder, pattern=pattern)
 
 
-def _percent_pattern(template: str) -> str:
-    return clean(re.sub(r"%(?:\([^)]*\))?[-#0-9+ .]*[a-zA-Z]", "*", template).replace("%%", "%"))
+def _percent(template: Value, given: ast.expr, scope: Scope, depth: int) -> Values:
+    if template.literal is None:
+        return (UNKNOWN,)
+    items = given.elts if isinstance(given, ast.Tuple) else [given]
+    return _filled(PERCENT.split(template.literal), PERCENT.findall(template.literal), ("%s",), items, scope, depth)
+
+
+def _formatted(template: Value, node: ast.Call, scope: Scope, depth: int) -> Values:
+    if template.literal is None:
+        return (UNKNOWN,)
+    return _filled(FIELD.split(template.literal), FIELD.findall(template.literal), ("{}",), node.args, scope, depth)
+
+
+def _filled(
+    texts: list[str], fields: list[str], plain: tuple[str, ...], items: Sequence[ast.expr], scope: Scope, depth: int
+) -> Values:
+    """A template's texts with the items between them: known where all fields are plain and in order."""
+    known = len(items) == len(fields) and all(field in plain for field in fields)
+    parts = [Value("", literal=clean(texts[0]))]
+    for index, text in enumerate(texts[1:]):
+        values = evaluate(items[index], scope, depth) if known else (UNKNOWN,)
+        parts += [values[0] if len(values) == 1 else UNKNOWN, Value("", literal=clean(text))]
+    return (_joined(parts),)
 
 
 def _call(node: ast.Call, scope: Scope, depth: int) -> Values:
@@ -152,48 +197,23 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Values:
     if isinstance(function, ast.Attribute) and function.attr == "copy":
         return evaluate(function.value, scope, depth)
     if isinstance(function, ast.Attribute) and function.attr == "format":
-        return tuple(
-            Value("", pattern=clean(_format_pattern(v.literal))) if v.literal is not None else UNKNOWN
-            for v in evaluate(function.value, scope, depth)
-        )
+        return limited(_formatted(v, node, scope, depth) for v in evaluate(function.value, scope, depth))
     made = [value.reference for value in evaluate(function, scope, depth)]
+    if IMPORTERS.intersection(made) and node.args:
+        return tuple(
+            Value("", reference=module.literal) if module.literal else UNKNOWN
+            for module in evaluate(node.args[0], scope, depth)
+        )
+    if made == [":getattr"] and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+        return evaluate(ast.Attribute(node.args[0], str(node.args[1].value)), scope, depth)
+    if made == ["functools.partial"] and len(node.args) == 1:
+        return evaluate(node.args[0], scope, depth)
     if COPIES.intersection(made):
-        return _limited(evaluate(argument, scope, depth) for argument in node.args) or (UNKNOWN,)
+        return limited(evaluate(argument, scope, depth) for argument in node.args) or (UNKNOWN,)
+    if any(reference.startswith(":") and ("", reference[1:]) in scope.file.environments for reference in made):
+        return (Value("", reference="os.environ"),)
     # The attributes of an instance are looked up in its class; results of functions have none.
     return tuple(Value("", reference=f"{reference}()") if reference else UNKNOWN for reference in made)
-
-
-def _format_pattern(template: str) -> str:
-    return re.sub(r"\{[^{}]*\}", "*", template)
-
-
-def elements(node: ast.expr, scope: Scope, depth: int = 0) -> Values:
-    """What iterating over `node` gives: the items of a literal collection, the keys of a dict."""
-    if depth > MAX_DEPTH:
-        return (UNKNOWN,)
-    depth += 1
-    match node:
-        case ast.Tuple() | ast.List() | ast.Set():
-            return _limited(_element(item, scope, depth) for item in node.elts) or (UNKNOWN,)
-        case ast.Dict():
-            keys = [key for key in node.keys if key is not None]
-            return _limited(evaluate(key, scope, depth) for key in keys) or (UNKNOWN,)
-        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-            return evaluate(node.elt, comprehension_scope(node, scope, depth), depth)
-        case ast.DictComp():
-            return evaluate(node.key, comprehension_scope(node, scope, depth), depth)
-        case ast.Call(func=ast.Attribute(value=inner, attr="values")):
-            return _dict_values(inner, scope, depth)
-        case ast.Call(func=ast.Attribute(value=inner, attr="keys")):
-            return elements(inner, scope, depth)
-        case ast.Call(
-            func=ast.Name(id="sorted" | "tuple" | "list" | "set" | "frozenset" | "reversed"), args=[inner, *_]
-        ):
-            return elements(inner, scope, depth)
-        case ast.Name():
-            source = single_source(node.id, scope)
-            return elements(source[0], source[1], depth) if source else (UNKNOWN,)
-    return (UNKNOWN,)
 
 
 def single_source(name: str, scope: Scope) -> tuple[ast.expr, Scope] | None:
@@ -203,46 +223,6 @@ def single_source(name: str, scope: Scope) -> tuple[ast.expr, Scope] | None:
     if home is None or len(sources) != 1 or isinstance(sources[0], tuple):
         return None
     return sources[0], home
-
-
-def _element(item: ast.expr, scope: Scope, depth: int) -> Values:
-    return elements(item.value, scope, depth) if isinstance(item, ast.Starred) else evaluate(item, scope, depth)
-
-
-def _dict_values(node: ast.expr, scope: Scope, depth: int) -> Values:
-    if isinstance(node, ast.Name) and (source := single_source(node.id, scope)):
-        node, scope = source
-    if isinstance(node, ast.Dict):
-        return _limited(evaluate(value, scope, depth) for value in node.values) or (UNKNOWN,)
-    if isinstance(node, ast.DictComp):
-        return evaluate(node.value, comprehension_scope(node, scope, depth), depth)
-    return (UNKNOWN,)
-
-
-def comprehension_scope(node: Comprehension, scope: Scope, depth: int = 0) -> Scope:
-    inner = scope.block()
-    for generator in node.generators:
-        bind_loop(generator.target, generator.iter, inner, depth)
-    return inner
-
-
-def bind_loop(target: ast.expr, iterated: ast.expr, scope: Scope, depth: int = 0) -> None:
-    """Bind a loop variable to what it runs over; `for key, value in x.items()` binds both."""
-    if isinstance(target, ast.Name):
-        scope.bind(target.id, elements(iterated, scope, depth))
-        return
-    items = (
-        isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Attribute) and iterated.func.attr == "items"
-    )
-    if items and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-        assert isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Attribute)
-        key, value = target.elts
-        if isinstance(key, ast.Name):
-            scope.bind(key.id, elements(iterated.func.value, scope, depth))
-        if isinstance(value, ast.Name):
-            scope.bind(value.id, _dict_values(iterated.func.value, scope, depth))
-        return
-    bind_target(target, None, scope)
 
 
 def source_text(node: ast.expr) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 import sys
 
 import msgspec
@@ -19,6 +20,10 @@ GETTERS = {"os.getenv": "getenv", "os.getenvb": "getenv"} | {
 }
 # Names of the parameter that a wrapper falls back to.
 DEFAULTS = ("default", "default_value", "fallback")
+EXPANDING = "os.path.expandvars"
+VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+# Arguments that give libraries (click, pydantic) the beginning of the names they read.
+PREFIXES = frozenset({"auto_envvar_prefix", "env_prefix"})
 # Builtins that call what they are given; others, such as isinstance, only look at it.
 CALLING = frozenset({":map", ":filter"})
 
@@ -47,22 +52,50 @@ class ReadVisitor(ScopeVisitor):
     visit_If = visit_While = visit_IfExp = visit_Assert = visit_UnaryOp = visit_Try = _testing
 
     def visit_Dict(self, node: ast.Dict) -> None:
+        # Calls next to lambdas make the function that reads; without one they may be values for a child process.
+        lazy = any(isinstance(value, ast.Lambda) for value in node.values)
         for key, value in zip(node.keys, node.values, strict=True):
             if key is not None:
                 self.visit(key)
-            if isinstance(key, ast.Constant) and isinstance(value, ast.Lambda) and not self.entry:
-                self._entry(key, value)
+            name = "" if key is None or self.entry else self._key(key)
+            if name in PREFIXES:
+                self._prefix(value, value)
+            if key is not None and name and lazy and isinstance(value, ast.Lambda | ast.Call):
+                self._entry(key, name, value)
             else:
                 self.visit(value)
 
-    def _entry(self, key: ast.Constant, value: ast.Lambda) -> None:
-        self.entry = clean(str(key.value))
+    def _key(self, node: ast.expr) -> str:
+        """The text of a key of a registry, maybe held in a constant."""
+        values = evaluate(node, self.scope) if isinstance(node, ast.Constant | ast.Name | ast.Attribute) else ()
+        return values[0].literal or "" if len(values) == 1 else ""
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """`REGISTRY["NAME"] = lambda: ...` is an entry like one of the dict display."""
+        match node:
+            case ast.Assign(targets=[ast.Subscript(slice=key)], value=ast.Lambda()) if name := self._key(key):
+                self._entry(key, name, node.value)
+            case ast.Assign(targets=[ast.Name(id="env_prefix")]):
+                self._prefix(node.value, node.value)
+            case _:
+                super().visit_Assign(node)
+
+    def _entry(self, key: ast.expr, name: str, value: ast.expr) -> None:
+        self.entry = name
         before = len(self.reads) + len(self.calls)
         self.visit(value)
         if len(self.reads) + len(self.calls) > before:
             line, column, _ = self._place(key)
             self.entries.setdefault(self.entry, (Entry(self.entry, line, column), value))
         self.entry = ""
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg in PREFIXES:
+            self._prefix(node.value, node.value)
+        if node.arg and node.arg.isupper() and isinstance(node.value, ast.Lambda) and not self.entry:
+            self._entry(node.value, node.arg, node.value)
+        else:
+            self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -98,15 +131,37 @@ class ReadVisitor(ScopeVisitor):
         if getter:
             self._note_test(node, target)
             self._read(node, argument(node, 0, "key"), getter, argument(node, 1, "default"))
+        elif any(value.reference == EXPANDING for value in callees) and node.args and not self.names:
+            self._expanded(node, node.args[0])
         else:
             if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS and node.args:
                 self._note_test(node, target)
                 self._mapping_read(node, node.func.value, node.args[0], node.func.attr, argument(node, 1, "default"))
             self._call(node, callees, target)
-        for keyword in node.keywords:
-            if keyword.arg == "envvar" and isinstance(keyword.value, ast.Constant | ast.Name):
-                self._read(node, keyword.value, "envvar", argument(node, -1, "default"))
+        self._settings(node)
         self._testing(node)
+
+    def _expanded(self, node: ast.Call, text: ast.expr) -> None:
+        line, column, statement = self._place(node)
+        for value in evaluate(text, self.scope):
+            for match in VARIABLE.finditer(value.literal or ""):
+                name = Value(match[0], literal=match[1] or match[2])
+                self.reads.append(Read(line, column, "expandvars", name, statement, None, self.entry))
+
+    def _settings(self, node: ast.Call) -> None:
+        """The variables of a command's option."""
+        for keyword in node.keywords:
+            if keyword.arg == "envvar" and not _is_none(keyword.value):
+                names = keyword.value.elts if isinstance(keyword.value, ast.List | ast.Tuple) else [keyword.value]
+                for name in names:
+                    self._read(node, name, "envvar", argument(node, -1, "default"))
+
+    def _prefix(self, node: ast.expr, prefix: ast.expr) -> None:
+        known = prefix.value if isinstance(prefix, ast.Constant) else None
+        if isinstance(known, str) and known and not self.names:
+            line, column, statement = self._place(node)
+            name = Value(source_text(prefix), pattern=clean(known) + "*")
+            self.reads.append(Read(line, column, "prefix", name, statement))
 
     def _mapping_read(
         self, node: ast.expr, mapping: ast.expr, name: ast.expr, form: str, default: ast.expr | None = None

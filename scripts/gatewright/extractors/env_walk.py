@@ -2,10 +2,11 @@
 
 import ast
 
-from gatewright.extractors.env_functions import bind_parameters, class_fields
+from gatewright.extractors.env_functions import bind_parameters, class_fields, environment_fields, returns_environment
+from gatewright.extractors.env_loops import Comprehension, bind_loop, comprehension_scope
 from gatewright.extractors.env_read import Base
 from gatewright.extractors.env_scope import File, Function, Scope, bind_target, collect
-from gatewright.extractors.env_values import Comprehension, bind_loop, comprehension_scope, evaluate
+from gatewright.extractors.env_values import evaluate
 
 
 class ScopeVisitor(ast.NodeVisitor):
@@ -27,19 +28,22 @@ class ScopeVisitor(ast.NodeVisitor):
         self.body = tree.body
         collect(tree.body, self.scope)
         for node in tree.body:
-            self._declare_classes(node, "")
+            self._declare(node, "")
         for node in tree.body:
             self.visit(node)
 
-    def _declare_classes(self, node: ast.AST, prefix: str) -> None:
+    def _declare(self, node: ast.AST, prefix: str) -> None:
         if isinstance(node, ast.ClassDef):
             qualname = f"{prefix}.{node.name}" if prefix else node.name
             body = Scope(qualname, self.scope, self.scope.file, of_class=True)
             collect(node.body, body)
             self.scope.file.classes[qualname] = body
             self.scope.file.fields[qualname] = class_fields(node, qualname)
+            self.scope.file.environments.update((qualname, name) for name in environment_fields(node, body))
             for item in node.body:
-                self._declare_classes(item, qualname)
+                self._declare(item, qualname)
+        elif isinstance(node, Function) and returns_environment(node, self.scope):
+            self.scope.file.environments.add(("", node.name))
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._function(node, node.name)
@@ -68,7 +72,7 @@ class ScopeVisitor(ast.NodeVisitor):
         self.scope, self.owner, self.body = outer, owner, body
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        for part in (*node.bases, *(keyword.value for keyword in node.keywords), *node.decorator_list):
+        for part in (*node.bases, *node.keywords, *node.decorator_list):
             self.visit(part)
         outer = (self.scope, self.owner, self.base_references)
         self.base_references = [v.reference for base in node.bases for v in evaluate(base, self.scope) if v.reference]

@@ -168,6 +168,20 @@ def test_a_fully_cached_prompt_recomputes_its_last_block_and_writes_no_shared_on
         assert (before[shared] == after[shared]).all()
 
 
+def test_the_start_of_a_sequence_is_given_up_last() -> None:
+    core = harness.tiny_engine().core
+    prompt = tiny.prompts()[3]
+    request = core.add_request("first", prompt, harness.GREEDY)
+    harness.step_until(core, lambda: request.sequences[0].num_output == 1)
+    core.abort("first")
+    pool = core.cache.pool
+    # Whoever takes nearly all blocks leaves the beginning, which is what others share.
+    pool.release(pool.allocate(pool.num_free - 2))
+    again = core.add_request("again", prompt, harness.GREEDY)
+    core.step()
+    assert again.sequences[0].num_cached == 32
+
+
 def test_a_salt_keeps_prefixes_apart() -> None:
     core = harness.tiny_engine().core
     prompt = tiny.prompts()[3]

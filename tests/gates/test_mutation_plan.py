@@ -64,6 +64,7 @@ BODY = "def f(a, b):\n    {}\n"
         ("statement", "c = b", []),
         ("return", "return a", ["return None"]),
         ("return", "return None", []),
+        ("return", "return False", []),
         ("regex", "return re.match('^a', b)", ["return re.match('a', b)", "return re.match('^aX', b)"]),
     ],
 )

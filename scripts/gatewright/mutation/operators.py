@@ -222,7 +222,8 @@ def statement(node: ast.stmt, assigned: frozenset[str]) -> Iterator[tuple[str, R
             if rebinds or isinstance(target, ast.Attribute | ast.Subscript):
                 yield "statement", "pass"
         case ast.Return(value=ast.expr() as value):
-            if not (isinstance(value, ast.Constant) and value.value is None):
+            # Where True or False is returned the constant itself is turned.
+            if not (isinstance(value, ast.Constant) and (value.value is None or isinstance(value.value, bool))):
                 yield "return", "return None"
     if isinstance(node, ast.AugAssign) and type(node.op) in _ARITHMETIC:
         yield "arithmetic", _changed(node, op=_ARITHMETIC[type(node.op)]())

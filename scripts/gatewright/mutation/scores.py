@@ -14,6 +14,7 @@ from gatewright.mutation.inert import RULE as INERT
 from gatewright.mutation.inert import inert_in_run, inert_in_source
 from gatewright.mutation.mutant import Mutant
 from gatewright.mutation.project import Project
+from gatewright.reporters.wording import plural
 
 RED = "mutation/red-test"
 RULES = {
@@ -66,7 +67,7 @@ def report(project: Project, result: Result, entries: Sequence[Equivalent], judg
     ]
     tests = sum(len(baseline.tests) for baseline in result.baselines)
     score = _score(result, mutants, listed)
-    suites = f"{tests} tests in {len(result.baselines)} suites"
+    suites = f"{plural(tests, 'test')} in {plural(len(result.baselines), 'suite')}"
     return Report(
         version=gate_version(),
         digest=gate_digest(),

@@ -531,3 +531,10 @@ def test_text_is_written_to_a_stream_that_cannot_hold_it_and_data_as_utf8() -> N
     memory = io.StringIO()
     write("café\n", memory, data=True)
     assert memory.getvalue() == "café\n"
+
+
+def test_many_advisory_findings_are_counted_until_they_are_asked_for() -> None:
+    value = report(base="main", advisory=[finding("docs/size", path=f"{n}.md", line=1) for n in range(6)])
+    short = text.render(value)
+    assert "advisory (6): never fails a run; list them with --show-inherited\n  6  docs/size\n" in short
+    assert "3.md:1" in text.render(value, show_inherited=True)

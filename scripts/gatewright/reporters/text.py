@@ -10,6 +10,7 @@ from gatewright.reporters.wording import by_bucket, examined, judged, ordered_ex
 
 WIDTH = 110
 _LABEL = 10
+_FEW = 5
 _CODES = {"bold": "1", "dim": "2", "red": "1;31", "green": "1;32", "yellow": "33", "cyan": "36"}
 _VERDICT_COLOURS = {"PASS": "green", "FAIL": "red", "UNKNOWN": "yellow"}
 
@@ -22,7 +23,7 @@ def render(report: Report, *, colour: bool = False, show_inherited: bool = False
         _findings(report.failing, "red", paint),
         _exemptions(ordered_exempted(report), paint),
         _inherited(report, show_inherited, paint),
-        _advisory(report, paint),
+        _advisory(report, show_inherited, paint),
     ):
         block = list(section)
         lines += [*block, ""] if block else []
@@ -62,22 +63,30 @@ def _exemptions(exempted: list[Exempted], paint: _Paint) -> Iterator[str]:
 
 def _inherited(report: Report, show: bool, paint: _Paint) -> Iterator[str]:
     findings = report.tolerated
-    if not findings:
-        return
-    hint = "" if show else "; list them with --show-inherited"
-    yield paint("bold", f"inherited ({len(findings)}): the base has them too{hint}")
-    if show:
-        yield from ("  " + line for line in _findings(findings, "dim", paint))
-    else:
-        counts = by_bucket(findings)
-        width = max(len(str(count)) for _, count in counts)
-        yield from (f"  {count:>{width}}  {name}" for name, count in counts)
+    if findings:
+        hint = "" if show else "; list them with --show-inherited"
+        yield paint("bold", f"inherited ({len(findings)}): the base has them too{hint}")
+        yield from _listed(findings, "dim", paint) if show else _counted(findings)
 
 
-def _advisory(report: Report, paint: _Paint) -> Iterator[str]:
-    if report.advisory:
-        yield paint("bold", f"advisory ({len(report.advisory)}): never fails a run")
-    yield from ("  " + line for line in _findings(ordered(report.advisory), "yellow", paint))
+def _advisory(report: Report, show: bool, paint: _Paint) -> Iterator[str]:
+    """A few are listed on every run, more of them only when asked for."""
+    findings = ordered(report.advisory)
+    if findings:
+        show = show or len(findings) <= _FEW
+        hint = "" if show else "; list them with --show-inherited"
+        yield paint("bold", f"advisory ({len(findings)}): never fails a run{hint}")
+        yield from _listed(findings, "yellow", paint) if show else _counted(findings)
+
+
+def _listed(findings: list[Finding], style: str, paint: _Paint) -> Iterator[str]:
+    return ("  " + line for line in _findings(findings, style, paint))
+
+
+def _counted(findings: list[Finding]) -> Iterator[str]:
+    counts = by_bucket(findings)
+    width = max(len(str(count)) for _, count in counts)
+    return (f"  {count:>{width}}  {name}" for name, count in counts)
 
 
 def _summary(report: Report, paint: _Paint) -> Iterator[str]:

@@ -60,6 +60,7 @@ class Small:
             plan,
             store or Store(None),
             suites=reaching_suites(project, [target]),
+            tool=campaign.tool_digest(),
             jobs=jobs,
             budget=5.0,
             progress=lambda *_: None,

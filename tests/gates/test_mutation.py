@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from gates.small_package import MODULE, SUITE, Small, named, outcome
 
 from gatewright.cli import main
+from gatewright.mutation import campaign
 from gatewright.mutation.campaign import Result
 from gatewright.mutation.store import Store
 
@@ -370,3 +371,15 @@ def _wait_for_verdicts(database: Path, count: int) -> None:
             pass
         time.sleep(0.05)
     raise AssertionError("no verdicts")
+
+
+def test_v9_a_missing_library_is_named(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "coverage":
+            raise campaign.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(campaign, "version", version)
+    code, text = gate(small, MODULE)
+    assert code == 3
+    assert "gate mutate needs coverage" in text and "pip install 'gatewright[test]'" in text

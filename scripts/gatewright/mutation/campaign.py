@@ -44,6 +44,7 @@ def run(
     chosen: Selection,
     store: Store,
     *,
+    tool: bytes,
     suites: Sequence[str],
     jobs: int,
     budget: float,
@@ -51,9 +52,9 @@ def run(
 ) -> Result:
     """Judge every mutant of the plan.
 
-    `files` are those of the tree that the suites may need, `budget` the seconds of tests for one mutant.
+    `files` are those of the tree that the suites may need, `tool` is the digest of what judges,
+    `budget` the seconds of tests for one mutant.
     """
-    tool = tool_digest()
     with Workspace() as workspace:
         needed = min(jobs, max(1, len(suites), len(chosen.mutants)))
         trees = [workspace.copy(project.root, files, number, chosen.sources) for number in range(needed)]
@@ -184,6 +185,8 @@ class _Campaign:
             self.killers.setdefault((mutant.path, mutant.function), Counter())[outcome.killer] += 1
 
 
+# Of the extra `test`.
+_LIBRARIES = ("pytest", "hypothesis", "coverage", "tomlkit")
 UNREACHED = "no test executes it"
 
 
@@ -210,14 +213,15 @@ def _test_digests(baseline: Baseline, project: Project, tree: Tree) -> list[byte
 
 
 def tool_digest() -> bytes:
-    """Of this package, the interpreter and the libraries that run tests."""
+    """Of this package, the interpreter and the libraries it works with. Raises CannotJudge where one is missing."""
     folder = Path(__file__).resolve().parent
     parts = [path.read_bytes() for path in sorted(folder.rglob("*.py"))]
     parts.append(platform.python_version().encode())
-    for name in ("pytest", "hypothesis", "coverage"):
+    for name in _LIBRARIES:
         try:
             parts.append(version(name).encode())
         except PackageNotFoundError:
-            if name != "hypothesis":
-                raise CannotJudge(f"{name} is not installed", "pip install 'gatewright[test]'") from None
+            raise CannotJudge(
+                f"gate mutate needs {name}, which is not installed", "pip install 'gatewright[test]'"
+            ) from None
     return digest(parts)

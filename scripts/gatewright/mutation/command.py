@@ -76,6 +76,7 @@ def mutate(folder: Path, /, targets: tuple[str, ...], **options: Any) -> None:
 def run(folder: Path, targets: Sequence[str], options: Options) -> int:
     """Judge the mutants that the options name, print the report, return the exit code."""
     started = time.perf_counter()
+    tool = campaign.tool_digest()
     repository = Repository(folder.resolve())
     snapshot = work_tree_snapshot(repository)
     assert repository.root is not None
@@ -100,6 +101,7 @@ def run(folder: Path, targets: Sequence[str], options: Options) -> int:
             plan,
             store,
             suites=suites,
+            tool=tool,
             jobs=options.jobs,
             budget=options.budget,
             progress=progress.update,

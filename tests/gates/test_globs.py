@@ -53,3 +53,10 @@ def test_a_text_without_signs_matches_itself_alone(path: str) -> None:
     matches = compile_globs((path,)).fullmatch
     assert matches(path)
     assert not matches(path + "x")
+
+
+def test_a_set_within_others_is_what_both_hold() -> None:
+    python = PathSet(("**/*.py",), within=(PathSet(("a/**",)), PathSet(("b/**",), ("b/x.py",))))
+    assert python.select(["a/1.py", "a/1.md", "b/x.py", "b/y.py", "c/1.py"]) == ["a/1.py", "b/y.py"]
+    assert "c/1.py" not in python
+    assert "a/1.py" in python

@@ -56,14 +56,19 @@ def compile_globs(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 class PathSet(msgspec.Struct, frozen=True):
-    """Paths that match one of `include` and none of `exclude`."""
+    """Paths that match one of `include` and none of `exclude`, and lie in one of `within` where there is any."""
 
     include: tuple[str, ...]
     exclude: tuple[str, ...] = ()
+    within: tuple["PathSet", ...] = ()
 
     def __contains__(self, path: str) -> bool:
-        return bool(compile_globs(self.include).fullmatch(path)) and not compile_globs(self.exclude).fullmatch(path)
+        return bool(self.select([path]))
 
     def select(self, paths: Iterable[str]) -> "list[str]":
         inside, outside = compile_globs(self.include).fullmatch, compile_globs(self.exclude).fullmatch
-        return [path for path in paths if inside(path) and not outside(path)]
+        chosen = [path for path in paths if inside(path) and not outside(path)]
+        if not self.within:
+            return chosen
+        wider = {path for others in self.within for path in others.select(chosen)}
+        return [path for path in chosen if path in wider]

@@ -10,7 +10,8 @@ BENCH = Path(__file__).resolve().parents[3] / "scripts" / "bench.py"
 ROWS = [
     "`git grep -nE`, the device words",
     "interpreter's start",
-    "gate, cold, device words alone",
+    "gate, cold, device words: bytes, comments, docstrings",
+    "gate, cold, device-leakage",
     "gate, cold, both checks",
     "gate, cold, from commit objects",
     "gate, warm, a change of some files",

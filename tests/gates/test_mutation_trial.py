@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from gatewright.mutation.pool import WorkerDied
 from gatewright.mutation.trial import Candidate, affordable, try_mutant
 
@@ -38,6 +40,14 @@ class Server:
 def test_quick_tests_come_first_and_killers_before_them() -> None:
     assert affordable([A, B, C], {}, 10) == [B, A, C]
     assert affordable([A, B, C], {A.name: 1}, 10) == [A, B, C]
+
+
+def test_a_test_that_uses_the_table_comes_before_one_that_only_imports_it() -> None:
+    far = [msgspec.structs.replace(test, near=False) for test in (A, B)]
+    assert affordable([*far, C], {}, 10) == [C, far[1], far[0]]
+    server = Server()
+    try_mutant(EDIT, [*far, OTHER], LIMITS, {}, 10, server.ask)
+    assert server.runs == [[OTHER.name], [B.name, A.name]]
 
 
 def test_the_budget_cuts_the_expensive_ones_and_never_all() -> None:

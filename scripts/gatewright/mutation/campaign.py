@@ -174,11 +174,22 @@ class _Campaign:
         else:
             edit = {"write": mutant.path, "source": source}
         candidates = [
-            Candidate(b.suite, b.tests[n].name, b.tests[n].seconds, b.limit(n)) for b, numbers in reach for n in numbers
+            Candidate(b.suite, b.tests[n].name, b.tests[n].seconds, b.limit(n), not mutant.at_import or n in near)
+            for b, numbers in reach
+            for near in [self.users_of_table(mutant, b)]
+            for n in numbers
         ]
         load_limits = {baseline.suite: baseline.load_limit for baseline, _ in reach}
         kills = self.killers.get((mutant.path, mutant.function), Counter())
         return try_mutant(edit, candidates, load_limits, kills, self.budget, ask)
+
+    def users_of_table(self, mutant: Mutant, baseline: Baseline) -> set[int]:
+        """Tests that execute a function of the same file that names the table which is mutated."""
+        if not mutant.at_import or not mutant.path.endswith(".py"):
+            return set()
+        table = mutant.function.rpartition(".")[2]
+        users = [part for part in self.tree.definitions(mutant.path).parts if part.is_function and table in part.uses]
+        return {n for u in users for n in baseline.reaching(mutant.path, u.body, u.last, at_import=False)}
 
     def remember_killer(self, mutant: Mutant, outcome: Outcome) -> None:
         if outcome.killer:

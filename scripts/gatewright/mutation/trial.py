@@ -10,12 +10,20 @@ from gatewright.mutation.verdict import Outcome, combine, judge
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A test that reaches the mutant: the processor time in seconds that it takes unmutated, and what it may take."""
+    """A test that reaches the mutant: the processor time in seconds that it takes unmutated, and what it may take.
+
+    `near`: it executes the statement, or a function that names the table, and not only their import.
+    """
 
     suite: str
     name: str
     seconds: float
     limit: float
+    near: bool = True
+
+    def order(self, kills: Mapping[str, int]) -> tuple[int, bool, float]:
+        """Killers first, then what is near, then what is quick."""
+        return (-kills.get(self.name, 0), not self.near, self.seconds)
 
 
 def try_mutant(
@@ -28,8 +36,8 @@ def try_mutant(
 ) -> Outcome:
     """The verdict on the mutant that `edit` describes to a fork server.
 
-    `kills` counts what tests killed in the same function: these come first, then the quickest. Tests
-    that would take the sum of these times over `budget` seconds are left out, and the outcome says so.
+    `kills` counts what tests killed in the same function. Tests that would take the sum of these times
+    over `budget` seconds are left out, and the outcome says so.
     The suite that is most likely to notice runs in a child of its own; the others follow together.
     """
     chosen = affordable(candidates, kills, budget)
@@ -38,12 +46,13 @@ def try_mutant(
     for candidate in chosen:
         by_suite.setdefault(candidate.suite, []).append(candidate)
     first, *others = sorted(
-        by_suite.values(), key=lambda tests: (-sum(kills.get(t.name, 0) for t in tests), sum(t.seconds for t in tests))
+        by_suite.values(),
+        key=lambda tests: (-sum(kills.get(t.name, 0) for t in tests), not any(t.near for t in tests), _cost(tests)),
     )
     outcomes = []
     for suites in [[first], others]:
         if suites:
-            tests = sorted((t for suite in suites for t in suite), key=lambda t: (-kills.get(t.name, 0), t.seconds))
+            tests = sorted((t for suite in suites for t in suite), key=lambda t: t.order(kills))
             outcomes.append(_run(edit, tests, load_limits, ask))
             if outcomes[-1].verdict in ("KILLED", "TIMEOUT") or outcomes[-1].stillborn:
                 break
@@ -55,14 +64,18 @@ def try_mutant(
 
 
 def affordable(candidates: Sequence[Candidate], kills: Mapping[str, int], budget: float) -> list[Candidate]:
-    """Those that fit into the budget, killers and quick ones first; never none."""
-    ordered = sorted(candidates, key=lambda test: (-kills.get(test.name, 0), test.seconds))
+    """Those that fit into the budget, in the order in which they are most likely to notice; never none."""
+    ordered = sorted(candidates, key=lambda test: test.order(kills))
     spent = 0.0
     for number, test in enumerate(ordered):
         spent += test.seconds
         if number and spent > budget:
             return ordered[:number]
     return ordered
+
+
+def _cost(tests: Sequence[Candidate]) -> float:
+    return sum(test.seconds for test in tests)
 
 
 def _run(edit: Mapping[str, Any], tests: Sequence[Candidate], load_limits: Mapping[str, float], ask: Ask) -> Outcome:

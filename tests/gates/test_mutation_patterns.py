@@ -16,6 +16,7 @@ from gatewright.mutation.patterns import is_message, regex_edits
         (r"a+$", {"a*$", "a+", "aX+$"}),
         (r"a?", {"a", "aX?"}),
         (r"(a)*?", {"(a)+?", "(a)*", "(aX)*?"}),
+        (r"a*+", {"a++", "aX*+"}),
         (r"\d", {r"\D"}),
         (r"\bx", {r"\Bx", "x", r"\bxX"}),
         (r"[abc]", {"[^abc]"}),

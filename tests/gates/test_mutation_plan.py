@@ -106,8 +106,19 @@ def test_tables_constants_decorators_and_defaults_of_a_module_are_mutated() -> N
         'if __name__ == "__main__":\n    main()\n',
         "import os\nfrom a import b\n",
         "class A(Struct, frozen=True):\n    x: int\n",
+        "for pair in zip(a, a, strict=True):\n    pass\n",
     ],
-    ids=["docstring", "literal", "type variable", "annotation", "type checking", "main guard", "imports", "struct"],
+    ids=[
+        "docstring",
+        "literal",
+        "type variable",
+        "annotation",
+        "type checking",
+        "main guard",
+        "imports",
+        "struct",
+        "zip",
+    ],
 )
 def test_what_no_test_can_see_is_left_alone(source: str) -> None:
     assert [m.label for m in plan(source)] == []

@@ -148,8 +148,13 @@ def call(node: ast.Call) -> Iterator[tuple[str, Replacement]]:
         ):
             yield "arguments", _changed(node, args=[*node.args[:number], right, left, *node.args[number + 2 :]])
     for number, keyword in enumerate(node.keywords):
-        if keyword.arg is not None:
+        if keyword.arg is not None and not is_strict_zip(node, keyword):
             yield "keyword", _changed(node, keywords=_without(node.keywords, number))
+
+
+def is_strict_zip(node: ast.Call, keyword: ast.keyword) -> bool:
+    """`zip(..., strict=True)` guards against misuse, as an assertion does."""
+    return keyword.arg == "strict" and isinstance(node.func, ast.Name) and node.func.id == "zip"
 
 
 def ternary(node: ast.IfExp) -> Iterator[tuple[str, Replacement]]:

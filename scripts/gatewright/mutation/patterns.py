@@ -9,7 +9,7 @@ _SWAPS = {r"\d": r"\D", r"\w": r"\W", r"\s": r"\S", r"\b": r"\B"}
 _SWAPS |= {after: before for before, after in _SWAPS.items()}
 _TOKEN = re.compile(
     r"\\[AZbBdDsSwW]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:[=!]|<[=!]|:|P<\w+>|#|[aiLmsux-]+[):])?|\{\d*,?\d*\}"
-    r"|[*+?]\??|.",
+    r"|[*+?][+?]?|.",
     re.DOTALL,
 )
 _LOOKAROUNDS = {"(?=": "(?!", "(?!": "(?=", "(?<=": "(?<!", "(?<!": "(?<="}
@@ -52,7 +52,8 @@ def _replacements(token: str) -> Iterator[str]:
         yield ""
     if token[0] in _QUANTIFIERS:
         yield _QUANTIFIERS[token[0]] + token[1:] if token[0] != "?" else ""
-        if len(token) == 2:
+        # A possessive one finds the same as a greedy one in most places, only sooner.
+        if token.endswith("?") and len(token) == 2:
             yield token[0]
     elif token in _LOOKAROUNDS:
         yield _LOOKAROUNDS[token]

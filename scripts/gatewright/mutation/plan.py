@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gatewright.mutation.mutant import Mutant, numbered
-from gatewright.mutation.operators import EXPRESSIONS, Replacement, mark_regexes, negated, statement
+from gatewright.mutation.operators import EXPRESSIONS, Replacement, is_strict_zip, mark_regexes, negated, statement
 from gatewright.mutation.syntax import (
     bound_twice,
     does_nothing,
@@ -167,7 +167,8 @@ class _Planner:
                     yield from self.within("filter", test, ast.Constant(True))
                     yield from self.expression(test)
             elif isinstance(child, ast.keyword | ast.FormattedValue):
-                yield from self.expression(child.value)
+                if not (isinstance(node, ast.Call) and isinstance(child, ast.keyword) and is_strict_zip(node, child)):
+                    yield from self.expression(child.value)
             elif isinstance(child, ast.arguments):
                 for default in child.defaults:
                     yield from self.expression(default)

@@ -69,8 +69,8 @@ def _change(repository: Repository, options: Options) -> Change:
 
         return change_of_merge(repository, options.merge_with)
     if options.commit:
-        return change_of_commit(repository, options.commit, options.base)
-    return change_of_work_tree(repository, options.base, staged=options.staged)
+        return change_of_commit(repository, options.commit, options.base, absolute=options.absolute)
+    return change_of_work_tree(repository, options.base, staged=options.staged, absolute=options.absolute)
 
 
 def has_policy(change: Change) -> bool:

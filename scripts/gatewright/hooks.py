@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gatewright.command import Options, has_policy, open_cache, publish
-from gatewright.core.change import Change, change_of_commit
+from gatewright.core.change import Change
 from gatewright.core.errors import CannotJudge, PolicyError
 from gatewright.core.git import Repository
-from gatewright.core.push import changes_of_push, parse_pre_push, parse_pre_receive
+from gatewright.core.push import RefUpdate, changes_of_push, parse_pre_push, parse_pre_receive
 from gatewright.core.runner import run
 
 
@@ -23,7 +23,7 @@ def run_pre_push(folder: Path, remote: str, url: str, lines: bytes, then: str) -
     started = time.perf_counter()
     repository = Repository(folder.resolve(), in_hook=True)
     updates = parse_pre_push(lines)
-    changes = changes_of_push(repository, updates, remote) if updates else _change_of_head(repository)
+    changes = changes_of_push(repository, updates, remote) if updates else _changes_of_head(repository, remote)
     return _judge(repository, changes, started) or _then(then, [remote, url], lines)
 
 
@@ -41,21 +41,28 @@ def run_pre_receive(folder: Path, lines: bytes, then: str) -> int:
     return _judge(repository, changes, started) or _then(then, [], lines)
 
 
-def _change_of_head(repository: Repository) -> list[Change]:
-    """No line came: nothing is pushed, or a hook before this one has read the input. HEAD stands in."""
-    if repository.head_id() is None:
+def _changes_of_head(repository: Repository, remote: str) -> list[Change]:
+    """No line came: nothing is pushed, or a hook before this one has read the input.
+
+    HEAD stands in as a new branch would, so what the remote has already is not held against it.
+    """
+    head = repository.head_id()
+    if head is None:
         return []
-    change = change_of_commit(repository, "HEAD")
-    change.notes.append("no refs on standard input (nothing to push, or an earlier hook read them): HEAD is judged")
-    return [change]
+    changes = changes_of_push(repository, [RefUpdate("HEAD", "0", head)], remote)
+    for change in changes:
+        change.notes.append("no refs on standard input (nothing to push, or an earlier hook read them): HEAD is judged")
+    return changes
 
 
 def _judge(repository: Repository, changes: Sequence[Change], started: float) -> int:
     if not changes:
         return 0
     ruled = [change for change in changes if has_policy(change)]
+    for change in changes:
+        if change not in ruled:
+            print(f"gate: no policy/ in {change.head.label}: nothing to judge")
     if not ruled:
-        print(f"gate: no policy/ in {changes[0].head.label}: nothing to judge")
         return 0
     cache = open_cache(repository)
     report = run(ruled, cache, lane="hook")

@@ -1,5 +1,6 @@
 """The range resolver: which tree is judged, against which base, over which commits."""
 
+import os
 from collections.abc import Sequence
 
 import pytest
@@ -247,6 +248,17 @@ def test_hk_07_the_local_name_may_be_any_expression(clone: Work) -> None:
     ]
 
 
+def test_lines_with_carriage_returns_are_read_and_what_is_no_id_is_refused() -> None:
+    assert parse_pre_push(f"(delete) {ZERO} refs/heads/a {ZERO}\r\n".encode()) == [
+        RefUpdate("refs/heads/a", ZERO, ZERO)
+    ]
+    for line in (b"a  refs/heads/a 0\n", b"   \n", b"a HEAD refs/heads/a 0\n", b"a 0 refs/heads/a abc\n"):
+        with pytest.raises(PolicyError, match="for an object id"):
+            parse_pre_push(line)
+    with pytest.raises(PolicyError, match="for an object id"):
+        parse_pre_receive(b"0 main refs/heads/a\n")
+
+
 def test_refs_may_hold_any_byte_that_git_allows() -> None:
     line = f"refs/heads/a {ZERO} refs/heads/".encode() + b"\xff\xe2\x80\xa8b " + ZERO.encode() + b"\n"
     assert parse_pre_push(line)[0].ref == "refs/heads/\udcff\u2028b"
@@ -330,9 +342,66 @@ def test_an_address_stands_for_the_remote_that_has_it(clone: Work) -> None:
     address = clone.git("config", "remote.origin.url")
     [change] = push(clone, ("refs/heads/f1", ZERO, tip), remote=address)
     assert (base_of(change), change.commits) == (short(fork), [tip])
+
+
+def test_hk_01_without_a_recorded_default_branch_the_remotes_branches_stand_in(clone: Work) -> None:
+    clone.git("branch", "-q", "-m", "trunk")
+    clone.git("push", "-q", "--no-verify", "origin", "trunk", "trunk:other")
+    clone.git("remote", "set-head", "origin", "-d")
+    clone.git("update-ref", "-d", "refs/remotes/origin/main")
+    fork = clone.git("rev-parse", "HEAD")
+    clone.git("checkout", "-q", "-b", "topic")
+    first = clone.commit({"src/b.txt": "BAD\n"})
+    clone.git("push", "-q", "--no-verify", "origin", "topic")
+    second = clone.commit({"src/c.txt": "c\n"})
+    [change] = push(clone, ("refs/heads/topic", first, second))
+    assert (base_of(change), found([change])) == (short(fork), ["src/b.txt:1"])
+    assert "compared with all branches that are known of the remote" in change.notes[0]
+    judged = change_of_work_tree(clone.open())
+    assert (base_of(judged), found([judged])) == (short(fork), ["src/b.txt:1"])
+
+
+def test_hk_01_in_a_fork_what_upstream_accepted_is_not_new(git: Git, work: Work) -> None:
+    git.clone(work, "fork.git", "--bare")
+    clone = git.clone(os.fspath(git.root / "fork.git"), "clone")
+    stale = clone.git("rev-parse", "HEAD")
+    accepted = work.commit({"src/b.txt": "BAD\n"})
+    clone.git("remote", "add", "upstream", os.fspath(work.path))
+    clone.git("fetch", "-q", "upstream")
+    clone.git("checkout", "-q", "-b", "topic", "upstream/main")
+    tip = clone.commit({"src/c.txt": "BAD\n"})
+    changes = [*push(clone, ("refs/heads/topic", ZERO, tip)), *push(clone, ("refs/heads/main", stale, tip))]
+    for change in [*changes, change_of_commit(clone.open(), tip)]:
+        assert (base_of(change), found([change])) == (short(accepted), ["src/c.txt:1"])
+    clone.git("push", "-q", "--no-verify", "origin", "topic:main")
+    [change] = push(clone, ("refs/heads/topic", ZERO, tip), remote="upstream")
+    assert found([change]) == ["src/c.txt:1"]
+
+
+def test_what_any_of_several_merge_bases_had_is_not_new(clone: Work) -> None:
+    clone.git("checkout", "-q", "-b", "topic")
+    ours = clone.commit({"src/ours.txt": "BAD\n"})
+    clone.git("checkout", "-q", "main")
+    theirs = clone.commit({"src/theirs.txt": "BAD\n"})
+    clone.git("merge", "-q", "--no-edit", ours)
+    clone.git("push", "-q", "--no-verify", "origin", "main")
+    clone.git("checkout", "-q", "topic")
+    clone.git("merge", "-q", "--no-edit", theirs)
+    tip = clone.commit({"src/new.txt": "BAD\n"})
+    [change] = push(clone, ("refs/heads/topic", ZERO, tip))
+    assert len(change.other_bases) == 1
+    report = run([change], Cache(None))
+    assert [finding.path for finding in report.new] == ["src/new.txt"]
+    assert sorted(finding.path for finding in report.inherited) == ["src/ours.txt", "src/theirs.txt"]
+    assert report.base == ", ".join(base.label for base in (change.base, *change.other_bases) if base)
+
+
+def test_a_push_to_an_address_of_no_remote_is_compared_with_the_default_branch_known_here(clone: Work) -> None:
+    fork = clone.git("rev-parse", "HEAD")
+    tip = clone.commit({"src/b.txt": "b\n"})
     [change] = push(clone, ("refs/heads/f1", ZERO, tip), remote="https://example.org/x?y[z]*.git")
-    assert change.base is None
-    assert change.commits == [tip, fork]
+    assert (base_of(change), change.commits) == (short(fork), [tip, fork])
+    assert "compared with the default branch of origin" in change.notes[0]
 
 
 def test_r_18_a_ref_that_moves_during_the_run_changes_nothing(clone: Work) -> None:

@@ -260,6 +260,16 @@ def test_which_tree_is_judged(work: Work) -> None:
     assert work.gate("run", "--staged").returncode == 1
 
 
+def test_r_02_an_absolute_run_needs_no_base(git: Git, work: Work) -> None:
+    clone = git.clone(work, "clone")
+    clone.git("checkout", "-q", "--orphan", "own")
+    clone.commit({})
+    for arguments in ([], ["--staged"], ["--commit", "HEAD"]):
+        result = clone.gate("run", *arguments)
+        assert (result.returncode, "unrelated histories" in result.stderr) == (3, True)
+        assert clone.gate("run", "--absolute", *arguments).returncode == 0
+
+
 def test_relative_and_absolute(work: Work) -> None:
     base = work.commit(BAD)
     work.commit({"src/b.txt": "b\n"})

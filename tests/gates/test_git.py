@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from gates.repositories import Git, Work
@@ -104,7 +105,7 @@ def test_a_submodule_is_a_repository_of_its_own(git: Git, work: Work) -> None:
     assert list(work_tree_snapshot(repository).entries) == ["x"]
 
 
-@pytest.mark.parametrize("name", ["origin", "with space", "ünï"])
+@pytest.mark.parametrize("name", ["origin", "with space", "ünï", "new\nline", "\udcff"])
 def test_paths_of_repositories_may_be_anything(git: Git, name: str) -> None:
     assert git.init(name).open().root == git.root / name
 
@@ -118,6 +119,18 @@ def test_outside_a_repository(git: Git) -> None:
 def test_a_folder_that_is_not_there(git: Git) -> None:
     with pytest.raises(CannotJudge, match="nowhere not found"):
         Repository(git.root / "nowhere", git.environ)
+
+
+def test_a_file_is_no_folder(work: Work) -> None:
+    with pytest.raises(CannotJudge, match="cannot be used: Not a directory"):
+        work.open("src/a.txt")
+
+
+def test_a_git_that_cannot_run(work: Work, tmp_path: Path) -> None:
+    (tmp_path / "git").write_text("no program")
+    (tmp_path / "git").chmod(0o755)
+    with pytest.raises(CannotJudge, match="git cannot be used: Exec format error"):
+        work.open(PATH=os.fspath(tmp_path))
 
 
 def test_without_git(git: Git, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +181,14 @@ def test_r_04_a_name_of_a_branch_and_a_tag_fails_closed(work: Work) -> None:
         work.open().commit_id("both")
     assert "refs/heads/" in caught.value.help
     assert work.open().commit_id("refs/heads/both") == work.git("rev-parse", "main")
+
+
+def test_a_full_id_is_never_ambiguous(work: Work) -> None:
+    head = work.git("rev-parse", "HEAD")
+    work.git("branch", head)
+    work.commit({"src/b.txt": "b"})
+    work.git("update-ref", f"refs/heads/{head}", "HEAD")
+    assert work.open().commit_id(head) == head
 
 
 def test_r_04_an_ambiguous_short_id_fails_closed(work: Work) -> None:
@@ -262,6 +283,14 @@ def test_a_replacement_object_is_not_followed(work: Work) -> None:
     objects = work.open().objects()
     assert objects.read(name) == b"fine\n"
     objects.close()
+
+
+def test_a_graft_is_not_followed(work: Work) -> None:
+    root = work.git("rev-parse", "HEAD")
+    tip = work.commit({"src/b.txt": "b"})
+    (work.path / ".git/info").mkdir(exist_ok=True)
+    (work.path / ".git/info/grafts").write_text(f"{tip}\n")
+    assert work.open().merge_base(tip, root) == root
 
 
 def test_a_partial_clone_is_not_completed_by_reading(git: Git, work: Work) -> None:

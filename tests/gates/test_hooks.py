@@ -45,6 +45,17 @@ def test_hk_19_without_lines_head_stands_in_and_it_is_said(work: Work, capfd: py
     assert pre_push(work, "") == 1
 
 
+def test_hk_19_a_push_of_nothing_is_not_held_against_what_the_remote_has(git: Git, work: Work) -> None:
+    work.commit({"src/old.txt": "BAD\n"})
+    clone = git.clone(work, "clone")
+    assert clone.gate("install").returncode == 0
+    result = clone.run("git", "push", "origin", "main")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "1 inherited" in result.stdout + result.stderr
+    clone.commit({"src/new.txt": "BAD\n"})
+    assert clone.gate("hook", "pre-push", "origin").returncode == 1
+
+
 def test_without_lines_and_without_a_commit_there_is_nothing_to_judge(git: Git) -> None:
     assert pre_push(git.init("unborn"), "") == 0
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gatewright.core.errors import CannotJudge
+from gatewright.core.errors import CannotJudge, Unrelated
 from gatewright.core.git import Repository
 from gatewright.core.policy import default_branch
 from gatewright.core.snapshot import Snapshot, commit_snapshot, index_snapshot, work_tree_snapshot
@@ -14,7 +14,8 @@ class Change:
 
     `commits` are those on no ref of the receiving side, newest first; given as ids to walk from and,
     with a `^` before them, to stop at, so that a ref that moves meanwhile changes nothing.
-    `conflicts` are the paths on which the two sides of a merge do not agree.
+    `other_bases`: where histories merged each other there are several merge bases, and what one of
+    them had is not new. `conflicts` are the paths on which the two sides of a merge do not agree.
     """
 
     def __init__(
@@ -26,12 +27,14 @@ class Change:
         commits: Sequence[str] = (),
         notes: Iterable[str] = (),
         conflicts: Iterable[str] = (),
+        other_bases: Sequence[Snapshot] = (),
     ) -> None:
         self.repository = repository
         self.head = head
         self.base = base
         self.notes = list(notes)
         self.conflicts = list(conflicts)
+        self.other_bases = list(other_bases)
         self._range = list(commits)
 
     @property
@@ -74,8 +77,29 @@ def find_remote(repository: Repository, name: str = "", named_branch: str = "") 
     return Remote(chosen, named_branch, "")
 
 
-def _base(repository: Repository, snapshot: Snapshot, head: str, named: str) -> tuple[str, str]:
-    """(base commit or empty, note). A base that was named and cannot be reached ends the run.
+def upstream_of(repository: Repository, remote: Remote, named_branch: str = "") -> list[str]:
+    """For a fork, the tip of the default branch of the remote `upstream`, which its branches may start from.
+
+    What stands there was accepted there. It says nothing about a push to any other remote.
+    """
+    upstream = find_remote(repository, "upstream", named_branch) if remote.name == "origin" else None
+    return [upstream.default] if upstream is not None and upstream.default else []
+
+
+def tips_of(repository: Repository, folder: str, own: str) -> list[str]:
+    """Ids of the branches in a folder of refs, without the branch `own` where there are others.
+
+    They stand in for a default branch that is not known. A branch is not its own base, or a second
+    push would launder what an unchecked one put there.
+    """
+    listing = repository.git("for-each-ref", "--format=%(objectname)%00%(refname)", folder)
+    tips = [line.split("\0") for line in listing.decode(errors="surrogateescape").split("\n")[:-1]]
+    others = [tip for tip, ref in tips if not ref.endswith(("/" + own, "/HEAD"))]
+    return list(dict.fromkeys(others or [tip for tip, _ in tips]))
+
+
+def _bases(repository: Repository, snapshot: Snapshot, head: str, named: str) -> tuple[list[str], str]:
+    """(base commits, note); none where nothing is known. A base that was named and cannot be reached ends the run.
 
     Zeros, which a continuous integration system gives for a new branch, name no base.
     """
@@ -85,12 +109,22 @@ def _base(repository: Repository, snapshot: Snapshot, head: str, named: str) -> 
             raise CannotJudge(
                 f"the base {named!r} is not a commit here", "fetch it first: git fetch, or name another --base"
             )
-        return repository.merge_base(head, commit), ""
-    remote = find_remote(repository, "", default_branch(snapshot))
-    if not remote.default:
-        where = f"of remote {remote.name!r} " if remote.name else ""
-        return "", f"absolute: no remote-tracking default branch {where}to compare with"
-    return repository.merge_base(head, remote.default), ""
+        return repository.merge_bases(head, commit), ""
+    branch = default_branch(snapshot)
+    remote = find_remote(repository, "", branch)
+    if remote.default:
+        return repository.merge_bases(head, remote.default, *upstream_of(repository, remote, branch)), ""
+    where = f"of remote {remote.name!r} " if remote.name else ""
+    note = f"no remote-tracking default branch {where}to compare with"
+    own = repository.git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode(errors="surrogateescape").strip()
+    folder = f"refs/remotes/{remote.name}/" if remote.name else "refs/remotes/"
+    tips = tips_of(repository, folder, own.removeprefix("refs/heads/"))
+    try:
+        if tips:
+            return repository.merge_bases(head, *tips), f"compared with all remote-tracking branches: {note}"
+    except Unrelated:
+        pass
+    return [], f"absolute: {note}"
 
 
 def is_zero(object_id: str) -> bool:
@@ -98,32 +132,43 @@ def is_zero(object_id: str) -> bool:
     return not object_id.strip("0")
 
 
-def change_of_work_tree(repository: Repository, base: str = "", *, staged: bool = False) -> Change:
+def change_of_work_tree(
+    repository: Repository, base: str = "", *, staged: bool = False, absolute: bool = False
+) -> Change:
     """What is on disk (or, `staged`, in the index), relative to the remote's default branch or `base`."""
     snapshot = index_snapshot(repository) if staged else work_tree_snapshot(repository)
     head = repository.head_id()
     if head is None:
         return Change(repository, snapshot, notes=["absolute: the branch has no commit yet"])
-    base_commit, note = _base(repository, snapshot, head, base)
-    if base_commit == head:
+    if absolute:
+        return Change(repository, snapshot)
+    bases, note = _bases(repository, snapshot, head, base)
+    if bases == [head]:
         committed = commit_snapshot(repository, head)
         if committed.entries == snapshot.entries:
             return Change(repository, snapshot, notes=["absolute: nothing differs from the base"])
         return Change(repository, snapshot, committed)
-    if not base_commit:
-        return Change(repository, snapshot, notes=[note], commits=[head])
-    return Change(repository, snapshot, commit_snapshot(repository, base_commit), commits=[head, f"^{base_commit}"])
+    return _since(repository, snapshot, head, bases, note)
 
 
-def change_of_commit(repository: Repository, revision: str, base: str = "") -> Change:
+def change_of_commit(repository: Repository, revision: str, base: str = "", *, absolute: bool = False) -> Change:
     """One commit, relative to the remote's default branch or `base`."""
     head = repository.commit_id(revision)
     if head is None:
         raise CannotJudge(f"{revision!r} is not a commit here", "fetch it first, or check the spelling")
     snapshot = commit_snapshot(repository, head)
-    base_commit, note = _base(repository, snapshot, head, base)
-    if base_commit == head:
+    if absolute:
+        return Change(repository, snapshot)
+    bases, note = _bases(repository, snapshot, head, base)
+    if bases == [head]:
         return Change(repository, snapshot, notes=["absolute: the commit is part of the base"])
-    if not base_commit:
-        return Change(repository, snapshot, notes=[note], commits=[head])
-    return Change(repository, snapshot, commit_snapshot(repository, base_commit), commits=[head, f"^{base_commit}"])
+    return _since(repository, snapshot, head, bases, note)
+
+
+def _since(repository: Repository, snapshot: Snapshot, head: str, bases: Sequence[str], note: str) -> Change:
+    notes = [note] if note else []
+    if not bases:
+        return Change(repository, snapshot, notes=notes, commits=[head])
+    first, *others = [commit_snapshot(repository, base) for base in bases]
+    commits = [head, *(f"^{base}" for base in bases)]
+    return Change(repository, snapshot, first, commits=commits, notes=notes, other_bases=others)

@@ -1,6 +1,7 @@
 """Git plumbing, in bytes. The only module that starts git for reading a judged repository."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,13 +28,15 @@ LOCAL_VARIABLES = (
     "GIT_INTERNAL_SUPER_PREFIX",
 )
 
-# A read never takes a lock, takes a path for a pattern of another kind, follows a replacement, asks
-# a person, or fetches in a partial clone (older git knows no GIT_NO_LAZY_FETCH; without an allowed
-# protocol its fetch fails at once).
+# A read never takes a lock, takes a path for a pattern of another kind, follows a replacement or a
+# graft (the receiving side has neither), asks a person, or fetches in a partial clone (older git knows
+# no GIT_NO_LAZY_FETCH; without an allowed protocol its fetch fails at once).
 READ_ONLY = {
     "GIT_OPTIONAL_LOCKS": "0",
     **dict.fromkeys([f"GIT_{kind}_PATHSPECS" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")], "0"),
     "GIT_NO_REPLACE_OBJECTS": "1",
+    # No such file can be; git remarks on one that is there, even an empty one.
+    "GIT_GRAFT_FILE": os.path.join(os.devnull, "none"),  # noqa: PTH118
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_TERMINAL_PROMPT": "0",
@@ -112,7 +115,14 @@ class Repository:
         arguments += ["--is-inside-work-tree", "--show-cdup"]
         result = self._spawn(["rev-parse", *arguments], environ)
         out, self._stderr = result.communicate()
-        return os.fsdecode(out).split("\n")[:6] if result.returncode == 0 else None
+        if result.returncode != 0:
+            return None
+        answers = os.fsdecode(out).split("\n")[:-1]
+        if len(answers) <= len(arguments):
+            # A bare repository has no answer to the last.
+            return answers + [""] * (len(arguments) - len(answers))
+        # A line end in a path: each answer is asked for alone.
+        return [os.fsdecode(self._spawn(["rev-parse", a], environ).communicate()[0])[:-1] for a in arguments]
 
     def _spawn(
         self, arguments: Sequence[str], environ: Mapping[str, str] | None = None, stdin: int | None = None
@@ -127,9 +137,10 @@ class Repository:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
-        except FileNotFoundError:
+        except OSError as error:
             missing = "git" if self.start.is_dir() else str(self.start)
-            raise CannotJudge(f"{missing} not found", "install git, or name an existing folder") from None
+            words = "not found" if isinstance(error, FileNotFoundError) else f"cannot be used: {error.strerror}"
+            raise CannotJudge(f"{missing} {words}", "install git, or name an existing folder") from None
 
     def git(self, *arguments: str, ok: Sequence[int] = (0,), input: bytes | None = None) -> bytes:
         """Standard output of one git command. Raises CannotJudge with git's words on any other exit code."""
@@ -157,7 +168,8 @@ class Repository:
         arguments = ["rev-parse", "--verify", "--end-of-options", revision + "^{commit}"]
         child = self._spawn(["-c", "core.warnAmbiguousRefs=true", *arguments])
         out, err = child.communicate()
-        if b"ambiguous" in err:
+        # A full id means the object, even where a branch bears its name.
+        if b"ambiguous" in err and not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", revision):
             raise CannotJudge(
                 f"{revision!r} is ambiguous: {err.decode(errors='replace').strip()}",
                 "write refs/heads/... or more digits",
@@ -181,14 +193,22 @@ class Repository:
         return _EMPTY_TREES[self.object_format]
 
     def merge_base(self, *commits: str) -> str:
-        """The best common ancestor. Raises CannotJudge where there is none, and says why."""
-        out = self.git("merge-base", *commits, ok=(0, 1)).decode().strip()
+        """The best common ancestor, or one of several. Raises CannotJudge as `merge_bases` does."""
+        return self.merge_bases(*commits)[0]
+
+    def merge_bases(self, commit: str, *others: str) -> list[str]:
+        """The best common ancestors of a commit and a merge of the others.
+
+        Several where histories merged each other. Raises CannotJudge where there is none, and says why.
+        """
+        out = self.git("merge-base", "--all", commit, *others, ok=(0, 1)).decode().split()
         if out:
             return out
-        pair = " and ".join(commit[:12] for commit in commits)
+        pair = " and ".join(c[:12] for c in (commit, *others))
         if self.git("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise CannotJudge(f"no merge base of {pair}: this is a shallow clone", "git fetch --unshallow")
-        raise Unrelated(f"no merge base of {pair}: unrelated histories", "name another base with --base")
+        alone = f"judge it alone: gate run --commit {commit[:12]} --absolute; or name another base with --base"
+        raise Unrelated(f"no merge base of {pair}: unrelated histories", alone)
 
     def configuration(self, name: str) -> tuple[str, str] | None:
         """(value, origin) of a setting, or None where it is not set."""

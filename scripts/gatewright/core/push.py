@@ -3,13 +3,17 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
-from gatewright.core.change import Change, Remote, find_remote, is_zero
+from gatewright.core.change import Change, Remote, find_remote, is_zero, tips_of, upstream_of
 from gatewright.core.errors import CannotJudge, PolicyError, Unrelated
 from gatewright.core.git import Repository, records
 from gatewright.core.policy import CORE, default_branch, policy_names
-from gatewright.core.snapshot import commit_snapshot, printable
+from gatewright.core.snapshot import Snapshot, commit_snapshot, printable
+
+# Zeros of any length stand for no object.
+_ID = re.compile(r"0+|[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class RefUpdate(NamedTuple):
@@ -31,12 +35,16 @@ def parse_pre_receive(lines: bytes) -> list[RefUpdate]:
 
 
 def _fields(lines: bytes, count: int, hook: str) -> Iterator[list[str]]:
-    for line in filter(None, lines.decode(errors="surrogateescape").split("\n")):
+    """The fields of each line. No ref and no id ends in a carriage return, which some wrappers add."""
+    for line in filter(None, (line.rstrip("\r") for line in lines.decode(errors="surrogateescape").split("\n"))):
         fields = line.rsplit(" ", count - 1) if hook == "pre-push" else line.split(" ", count - 1)
         if len(fields) != count:
             raise PolicyError(
                 f"{hook} line with {len(fields)} fields, wanted {count}: {line!r}", "git writes these lines"
             )
+        for field in fields[1::2] if hook == "pre-push" else fields[:2]:
+            if not _ID.fullmatch(field):
+                raise PolicyError(f"{hook} line with {field!r} for an object id: {line!r}", "git writes these lines")
         yield fields
 
 
@@ -49,31 +57,34 @@ def changes_of_push(
     """
     remote_name = _name_of(repository, remote_name)
     known = _known_to_receiver(repository, remote_name, receiving=receiving)
-    changes: dict[tuple[str, str], Change] = {}
+    receiver = _Receiver(repository, remote_name, receiving=receiving)
+    changes: dict[tuple[str, ...], Change] = {}
+    snapshots: dict[str, tuple[Snapshot, str]] = {}
     for update in updates:
         nothing = is_zero(update.new) or update.ref.startswith("refs/notes/")
-        tip = None if nothing else _pushed_commit(repository, update)
+        tip = None if nothing else receiver.pushed_commit(update)
         if tip is None:
             continue
-        snapshot = commit_snapshot(repository, tip, f"commit {tip[:12]} of {printable(update.ref)}")
-        named = default_branch(snapshot)
-        remote = _receiver(repository, named) if receiving else find_remote(repository, remote_name, named)
+        if tip not in snapshots:
+            pushed = commit_snapshot(repository, tip, f"commit {tip[:12]} of {printable(update.ref)}")
+            snapshots[tip] = pushed, default_branch(pushed)
+        snapshot, named = snapshots[tip]
         try:
-            base, old, notes = _base_of_update(repository, update, tip, remote)
+            bases, old, notes = receiver.bases(update, tip, named)
         except Unrelated:
             # A branch of pages or of data has a root of its own; without a policy there is no verdict to miss.
             if policy_names(snapshot) != [CORE]:
                 raise
-            base, old, notes = (
-                "",
-                "",
-                [f"{printable(update.ref)}: it shares no history with the remote's default branch"],
-            )
-        change = changes.get((tip, base))
+            note = f"{printable(update.ref)}: it shares no history with the remote's default branch"
+            bases, old, notes = [], "", [note]
+        change = changes.get((tip, *bases))
         if change is None:
-            before = commit_snapshot(repository, base) if base else None
+            before = [commit_snapshot(repository, base) for base in bases]
             walk = [tip, *known, *([f"^{old}"] if old else [])]
-            changes[tip, base] = Change(repository, snapshot, before, commits=walk, notes=notes)
+            first = before[0] if before else None
+            changes[tip, *bases] = Change(
+                repository, snapshot, first, commits=walk, notes=notes, other_bases=before[1:]
+            )
         else:
             change.notes.extend(note for note in notes if note not in change.notes)
     return list(changes.values())
@@ -99,37 +110,79 @@ def _known_to_receiver(repository: Repository, remote: str, *, receiving: bool) 
     return [f"^{tip}" for tip in repository.git("for-each-ref", "--format=%(objectname)", *place).decode().split()]
 
 
-def _pushed_commit(repository: Repository, update: RefUpdate) -> str | None:
-    """The commit of an updated ref; None for a tag of something else, of which there is nothing to judge."""
-    tip = repository.commit_id(update.new)
-    if tip is None and repository.git("cat-file", "-t", update.new + "^{}").strip() == b"commit":
-        raise CannotJudge(f"commit {update.new} of {printable(update.ref)} cannot be read", "git fsck tells more")
-    return tip
+class _Receiver:
+    """What is known here of the side that a push goes to. A push of many refs asks the same of git again and again."""
 
+    def __init__(self, repository: Repository, name: str, *, receiving: bool) -> None:
+        self.repository = repository
+        self.name = name
+        self.receiving = receiving
+        self._remote = cache(self._find)
+        self._commit_id = cache(repository.commit_id)
+        self._merge_bases = cache(repository.merge_bases)
 
-def _receiver(repository: Repository, named: str) -> Remote:
-    head = repository.git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode(errors="surrogateescape").strip()
-    for branch in (head.removeprefix("refs/heads/"), named):
-        tip = repository.commit_id(f"refs/heads/{branch}") if branch else None
-        if tip is not None:
-            return Remote("", branch, tip)
-    return Remote("", named, "")
+    def pushed_commit(self, update: RefUpdate) -> str | None:
+        """The commit of an updated ref; None for a tag of something else, of which there is nothing to judge."""
+        tip = self._commit_id(update.new)
+        if tip is None and self.repository.git("cat-file", "-t", update.new + "^{}").strip() == b"commit":
+            raise CannotJudge(f"commit {update.new} of {printable(update.ref)} cannot be read", "git fsck tells more")
+        return tip
 
+    def bases(self, update: RefUpdate, tip: str, named: str) -> tuple[list[str], str, list[str]]:
+        """(base commits, the receiving side's commit where it is known here, notes) of one pushed ref.
 
-def _base_of_update(repository: Repository, update: RefUpdate, tip: str, remote: Remote) -> tuple[str, str, list[str]]:
-    """(base commit or empty, the receiving side's commit where it is known here, notes) of one pushed ref."""
-    notes: list[str] = []
-    ref = printable(update.ref)
-    old = "" if is_zero(update.old) else (repository.commit_id(update.old) or "")
-    if not old and not is_zero(update.old):
-        notes.append(f"{ref}: the remote's {update.old[:12]} is not known here; git fetch would tell more")
-    elif old and old != tip and repository.git("merge-base", old, tip, ok=(0, 1)).decode().strip() != old:
-        notes.append(f"{ref}: history rewritten, {old[:12]} is no ancestor of {tip[:12]}")
-    if old and remote.branch and update.ref == f"refs/heads/{remote.branch}":
-        return repository.merge_base(old, tip), old, notes
-    if remote.default:
-        return repository.merge_base(tip, remote.default), old, notes
-    unknown = "the remote's default branch is not known here (git remote set-head NAME --auto finds it)"
-    if old:
-        return repository.merge_base(old, tip), old, [*notes, f"{ref}: compared with what the remote had; {unknown}"]
-    return "", "", [*notes, f"absolute: {ref} is new and {unknown}"]
+        `named` is the default branch that the pushed policy names.
+        """
+        ref = printable(update.ref)
+        remote, upstream = self._remote(named)
+        old, notes = self._old(update, tip)
+        if old and remote.branch and update.ref == f"refs/heads/{remote.branch}":
+            return self._merge_bases(tip, old, *upstream), old, notes
+        if remote.default:
+            return self._merge_bases(tip, remote.default, *upstream), old, notes
+        unknown = "the remote's default branch is not known here (git remote set-head NAME --auto finds it)"
+        own = update.ref.removeprefix("refs/heads/")
+        try:
+            if tips := self._tips(own):
+                note = f"{ref}: compared with all branches that are known of the remote; {unknown}"
+                return self._merge_bases(tip, *tips), old, [*notes, note]
+            if old:
+                note = f"{ref}: compared with what the remote had; {unknown}"
+                return self._merge_bases(tip, old), old, [*notes, note]
+            other = Remote("", "", "") if self.receiving else find_remote(self.repository, "", named)
+            if other.default:
+                note = f"{ref}: compared with the default branch of {other.name}; {unknown}"
+                return self._merge_bases(tip, other.default), old, [*notes, note]
+        except Unrelated:
+            pass
+        return [], old, [*notes, f"absolute: {ref} is new and {unknown}"]
+
+    def _find(self, named: str) -> tuple[Remote, list[str]]:
+        if not self.receiving:
+            remote = find_remote(self.repository, self.name, named)
+            return remote, upstream_of(self.repository, remote, named)
+        head = self.repository.git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode(errors="surrogateescape")
+        for branch in (head.strip().removeprefix("refs/heads/"), named):
+            tip = self.repository.commit_id(f"refs/heads/{branch}") if branch else None
+            if tip is not None:
+                return Remote("", branch, tip), []
+        return Remote("", named, ""), []
+
+    def _old(self, update: RefUpdate, tip: str) -> tuple[str, list[str]]:
+        if is_zero(update.old):
+            return "", []
+        ref = printable(update.ref)
+        old = self._commit_id(update.old) or ""
+        if not old:
+            return "", [f"{ref}: the remote's {update.old[:12]} is not known here; git fetch would tell more"]
+        if old != tip and not self._is_ancestor(old, tip):
+            return old, [f"{ref}: history rewritten, {old[:12]} is no ancestor of {tip[:12]}"]
+        return old, []
+
+    def _tips(self, own: str) -> list[str]:
+        if not self.receiving and not self.name:
+            return []
+        return tips_of(self.repository, "refs/heads/" if self.receiving else f"refs/remotes/{self.name}/", own)
+
+    def _is_ancestor(self, old: str, tip: str) -> bool:
+        return self.repository.git("merge-base", old, tip, ok=(0, 1)).decode().strip() == old

@@ -24,7 +24,7 @@ from gatewright.core.policy import (
     with_ordinary,
 )
 from gatewright.core.report import CheckReport, Exempted, Report, RuleReport
-from gatewright.core.snapshot import printable
+from gatewright.core.snapshot import Snapshot, printable
 from gatewright.core.tree import Known, Progress, Tree
 from gatewright.core.version import gate_digest, gate_version
 from gatewright.extractors.exemption import Exemption
@@ -102,10 +102,12 @@ def run(
     trees: dict[str, Tree] = {}
     known: Known = {}
     for change in changes:
-        base = None if change.base is None or absolute else change.base
-        for snapshot in filter(None, (change.head, base)):
+        bases = [] if absolute else [change.base, *change.other_bases]
+        for snapshot in filter(None, (change.head, *bases)):
             trees.setdefault(snapshot.label, Tree(snapshot, cache, progress, known))
         outcome = _judge_change(change, trees, absolute=absolute, only=only)
+        for base in [] if absolute else change.other_bases:
+            outcome.keep_new(_judge_change(change, trees, absolute=absolute, only=only, base=base))
         for name in outcome.policies.reported:
             own = outcome.policies.files[name].check.rules
             rules.update({rule.id: (rule, name) for rule in own if lane in rule.lanes})
@@ -117,8 +119,8 @@ def run(
         report.inherited = list(dict.fromkeys([*report.inherited, *outcome.inherited]))
         report.exempted = list(dict.fromkeys([*report.exempted, *outcome.exempted]))
     report.judged = ", ".join(dict.fromkeys(change.head.label for change in changes))
-    bases = dict.fromkeys(change.base.label for change in changes if change.base is not None)
-    report.base = "" if absolute else ", ".join(bases)
+    labels = [base.label for change in changes for base in (change.base, *change.other_bases) if base is not None]
+    report.base = "" if absolute else ", ".join(dict.fromkeys(labels))
     _sort_out(report, rules)
     relative = bool(report.base)
     for name in dict.fromkeys(name for _, name in rules.values()):
@@ -170,16 +172,31 @@ class _Outcome:
         self.new: list[Finding] = []
         self.inherited: list[Finding] = []
 
+    def keep_new(self, other: "_Outcome") -> None:
+        """Of what is new relative to one base, keep what is new relative to another as well."""
+        new = {_place_and_site(finding) for finding in other.new}
+        self.inherited += [finding for finding in self.new if _place_and_site(finding) not in new]
+        self.new = [finding for finding in self.new if _place_and_site(finding) in new]
+        self.notes = list(dict.fromkeys([*self.notes, *other.notes]))
 
-def _judge_change(change: Change, trees: Mapping[str, Tree], *, absolute: bool, only: Sequence[str]) -> _Outcome:
+
+def _place_and_site(finding: Finding) -> tuple[object, ...]:
+    return (finding.path, finding.line, finding.column, finding.site)
+
+
+def _judge_change(
+    change: Change, trees: Mapping[str, Tree], *, absolute: bool, only: Sequence[str], base: Snapshot | None = None
+) -> _Outcome:
+    """`base`: one of the change's other bases, to be judged against instead of its first."""
+    base = base or change.base
     head = Side(trees[change.head.label], load_policies(change.head, only))
     outcome = _Outcome(head)
     conflicts = [_conflict(path) for path in change.conflicts]
-    if change.base is None or absolute:
+    if base is None or absolute:
         outcome.new = [*head.findings, *conflicts]
         return outcome
-    base_tree = trees[change.base.label]
-    policies = load_base_policies(change.base, only)
+    base_tree = trees[base.label]
+    policies = load_base_policies(base, only)
     outcome.notes += [f"the base's policy {n} is not readable today: {why}" for n, why in policies.unreadable.items()]
     new, outcome.inherited = subtract(head.findings, _base_findings(base_tree, head.policies, policies))
     extra = _under_base_policy(head, base_tree, policies)

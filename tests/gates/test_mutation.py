@@ -138,6 +138,17 @@ def test_without_its_only_killer_a_mutant_survives_the_next_incremental_run(smal
     assert outcome(small.run(store), *mutant).verdict == "KILLED"
 
 
+def test_what_a_cache_keeps_is_judged_by_every_test_that_may_see_it(tmp_path: Path) -> None:
+    module = "from functools import cache\n\n\n@cache\ndef words():\n    return ['cuda', 'hip']\n"
+    suite = (
+        "from gatewright.core.limits import words\n\n\n"
+        "def test_cuda():\n    assert 'cuda' in words()\n\n\ndef test_hip():\n    assert 'hip' in words()\n"
+    )
+    result = Small(tmp_path / "small", {MODULE: module, SUITE: suite}).run()
+    assert outcome(result, "string", "'cuda'").killer == f"{SUITE}::test_cuda"
+    assert outcome(result, "string", "'hip'").killer == f"{SUITE}::test_hip"
+
+
 @pytest.mark.slow
 def test_a_weaker_fixture_or_data_file_opens_its_mutants_again(tmp_path: Path) -> None:
     suite = (

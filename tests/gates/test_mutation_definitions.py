@@ -81,5 +81,14 @@ def test_defining_a_function_does_not_run_its_body() -> None:
     assert (part.first, part.body) == (10, 12)
 
 
+def test_cached_functions_are_known() -> None:
+    cached = [
+        part.name
+        for part in Definitions(SOURCE.replace(b"def alone", b"@functools.lru_cache(maxsize=2)\ndef alone")).parts
+        if part.is_cached
+    ]
+    assert cached == ["is_long", "alone"]
+
+
 def test_a_file_that_does_not_parse_is_one_part() -> None:
     assert parts(b"def f(:\n    pass\n") == [("<module>", 1, 3)]

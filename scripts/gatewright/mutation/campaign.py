@@ -130,15 +130,21 @@ class _Campaign:
     def reach(self, mutant: Mutant) -> list[tuple[Baseline, list[int]]]:
         """Suites and the numbers of their tests that can see the mutant."""
         reach = []
+        seen_by_all = self.is_seen_by_all(mutant)
         for baseline in self.baselines:
             if mutant.path.endswith(".py"):
-                numbers = baseline.reaching(mutant.path, mutant.first, mutant.last, at_import=mutant.at_import)
+                numbers = baseline.reaching(mutant.path, mutant.first, mutant.last, at_import=seen_by_all)
             else:
                 numbers = list(range(len(baseline.tests))) if mutant.path in baseline.opened else []
             numbers = [number for number in numbers if baseline.tests[number].judges]
             if numbers:
                 reach.append((baseline, numbers))
         return reach
+
+    def is_seen_by_all(self, mutant: Mutant) -> bool:
+        """Whether it is run once for many tests: when its module is imported, or by the first that fills a cache."""
+        own = self.tree.definitions(mutant.path).at(mutant.line) if mutant.path.endswith(".py") else None
+        return mutant.at_import or (own is not None and own.is_cached)
 
     def function_digest(self, mutant: Mutant) -> bytes:
         """Of the tool and its budget, of what is mutated, and of what that names in its file."""
@@ -174,7 +180,7 @@ class _Campaign:
         else:
             edit = {"write": mutant.path, "source": source}
         candidates = [
-            Candidate(b.suite, b.tests[n].name, b.tests[n].seconds, b.limit(n), not mutant.at_import or n in near)
+            Candidate(b.suite, b.tests[n].name, b.tests[n].seconds, b.limit(n), near is None or n in near)
             for b, numbers in reach
             for near in [self.users_of_table(mutant, b)]
             for n in numbers
@@ -183,10 +189,13 @@ class _Campaign:
         kills = self.killers.get((mutant.path, mutant.function), Counter())
         return try_mutant(edit, candidates, load_limits, kills, self.budget, ask)
 
-    def users_of_table(self, mutant: Mutant, baseline: Baseline) -> set[int]:
-        """Tests that execute a function of the same file that names the table which is mutated."""
-        if not mutant.at_import or not mutant.path.endswith(".py"):
-            return set()
+    def users_of_table(self, mutant: Mutant, baseline: Baseline) -> set[int] | None:
+        """Tests that execute a function of the same file that names the table or cache which is mutated.
+
+        None where the mutant is in neither, so that all tests that reach it execute it.
+        """
+        if not self.is_seen_by_all(mutant) or not mutant.path.endswith(".py"):
+            return None
         table = mutant.function.rpartition(".")[2]
         users = [part for part in self.tree.definitions(mutant.path).parts if part.is_function and table in part.uses]
         return {n for u in users for n in baseline.reaching(mutant.path, u.body, u.last, at_import=False)}

@@ -22,6 +22,8 @@ class Definition(msgspec.Struct, frozen=True):
     uses: frozenset[str]
     is_function: bool
     is_fixture: bool = False
+    # It runs for the first test that asks, and all that follow see its result.
+    is_cached: bool = False
 
 
 class Definitions:
@@ -63,6 +65,7 @@ class Definitions:
             frozenset(names) if walk else frozenset(),
             isinstance(node, _FUNCTIONS),
             any("fixture" in ast.unparse(d) for d in decorators),
+            any(ast.unparse(d).partition("(")[0].rpartition(".")[2] in ("cache", "lru_cache") for d in decorators),
         )
 
     def at(self, line: int) -> Definition | None:

@@ -46,6 +46,8 @@ def words(text: str) -> dict[str, str]:
         ('where = ["a"]\nwhere = ["b"]\n', "line 2"),
         ('where = ["a"]\n[spared]\nx = 1\n', "policy/words.toml:2: Expected `str`, got `int` - at `$.spared"),
         ('where = ["a"]\n[[allow]]\nrule = "words/forbidden"\n', "missing required field `owner`"),
+        ("where = " + "[" * 20_000 + "]" * 20_000, "nested too deeply"),
+        ("longest = " + "9" * 5_000 + "\n", "policy/words.toml is not TOML: Exceeds the limit"),
         (b"where = ['\xff']\n", "policy/words.toml is not UTF-8: invalid start byte at byte 10"),
     ],
 )
@@ -60,6 +62,12 @@ def test_an_invalid_policy_is_refused_with_file_and_key(text: str | bytes, messa
 def test_a_byte_order_mark_and_crlf_are_no_matter() -> None:
     report = judge({"policy/words.toml": b"\xef\xbb\xbf" + WHERE.replace("\n", "\r\n").encode(), "src/a.txt": "BAD"})
     assert new(report) == ["words/forbidden src/a.txt:1"]
+
+
+@pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 5_000 + ")" * 5_000])
+def test_an_owner_pattern_that_cannot_be_compiled_is_refused(pattern: str) -> None:
+    with pytest.raises(PolicyError, match="owner_pattern"):
+        judge({**POLICY, "policy/policy.toml": f'owner_pattern = "{pattern}"\n'})
 
 
 def test_an_owner_pattern_that_is_none_is_refused() -> None:
@@ -119,6 +127,8 @@ def test_a_narrower_policy_is_loosened() -> None:
         ('why = "a.txt goes next week"', True),
         ('why = "first"', False),
         ('why = "short"', False),
+        ('why = "            "', False),
+        ('why = "first      "', False),
         ('why = ""', False),
         ("", False),
     ],
@@ -182,6 +192,63 @@ def test_d_16_an_excuse_belongs_to_the_change_that_makes_it() -> None:
     said = {"policy/policy.toml": '[removed]\nwords = "the check moved to another repository"\n'}
     report = judge({**said, "src/a.txt": "BAD\n"}, {**BASE, **said})
     assert new(report) == ["policy/loosened policy/words.toml:0"]
+
+
+def test_the_least_length_of_a_reason_cannot_be_lowered_for_the_reason_of_the_same_change() -> None:
+    lowered = {"policy/policy.toml": "minimum_reason = 1\n"}
+    head = {**BASE, **lowered, **words('why = "x"\nwhere = ["src/b.txt"]\n')}
+    assert new(judge(head, BASE)) == ["policy/loosened policy/words.toml:0"]
+    for why in ("x", "            "):
+        removed = {"policy/policy.toml": f'minimum_reason = 1\n[removed]\nwords = "{why}"\n', "src/a.txt": "BAD\n"}
+        assert "policy/loosened policy/words.toml:0" in new(judge(removed, BASE))
+
+
+DEVICES = {
+    "engine/cuda.py": "def f(x):\n    return x.cuda()\n",
+    "engine/core/old.py": "def f(x):\n    return x.cuda(1)\n",
+    "engine/core/new.py": "x = 1\n",
+}
+ROOMS = '[rooms]\ncuda = ["engine/cuda.py"]\n'
+CALLS = '[bucket.calls]\nkind = "call"\nwords = ["cuda"]\n'
+NAMES = '[bucket.names]\nkind = "attribute"\nwords = ["torch.cuda"]\n'
+WHY = 'why = "its torch is older than the call"\n'
+
+
+def devices(*tables: str, shared: str = "engine/core/*.py") -> dict[str, str]:
+    text = f'shared = ["{shared}"]\n' + "".join(tables)
+    return {**DEVICES, "policy/device-leakage.toml": text}
+
+
+@pytest.mark.parametrize(
+    ("head", "missing"),
+    [
+        (devices(ROOMS, NAMES), "the top of the file"),
+        ({**devices(), "policy/device-leakage.toml": WHY + devices(ROOMS, NAMES)["policy/device-leakage.toml"]}, ""),
+        (devices(ROOMS, NAMES + WHY, shared="engine/core/n*.py"), "the top of the file"),
+        (devices(ROOMS, CALLS.replace("cuda", "xpu"), NAMES), "bucket.calls"),
+        (devices(ROOMS, CALLS.replace("cuda", "xpu"), NAMES + WHY), "bucket.calls"),
+        (devices(ROOMS, CALLS.replace("cuda", "xpu") + WHY, NAMES), ""),
+        (devices(ROOMS, CALLS.replace("cuda", "xpu") + WHY, NAMES.replace('"]', '", "torch.xpu"]')), ""),
+    ],
+)
+def test_the_why_stands_in_the_table_that_changed_or_the_nearest_that_can_hold_one(
+    head: dict[str, str], missing: str
+) -> None:
+    """A table that only tightens owes none, and a bucket that is gone cannot hold one."""
+    found = [f for f in judge(head, devices(ROOMS, CALLS, NAMES)).new if f.rule == "policy/loosened"]
+    assert [missing in f.help for f in found] == ([True] if missing else [])
+
+
+def test_a_shared_folder_is_renamed_together_with_its_pattern() -> None:
+    base = devices(ROOMS, CALLS)
+    renamed = {path.replace("/core/", "/kernel/"): text for path, text in base.items()}
+    renamed["policy/device-leakage.toml"] = devices(ROOMS, CALLS, shared="engine/kernel/*.py")[
+        "policy/device-leakage.toml"
+    ]
+    report = judge(renamed, base)
+    assert (new(report), [f.path for f in report.inherited]) == ([], ["engine/kernel/old.py"])
+    report = judge({**renamed, "engine/kernel/new.py": "def g(x):\n    return x.cuda(2)\n"}, base)
+    assert new(report) == ["device-leakage/call engine/kernel/new.py:2"]
 
 
 def test_a_policy_that_today_cannot_be_read_in_the_base_is_reported_and_not_fatal() -> None:

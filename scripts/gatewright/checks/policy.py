@@ -33,7 +33,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         try:
             re.compile(self.owner_pattern)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"`owner_pattern` is no regular expression: {error}") from None
 
 
@@ -149,7 +149,7 @@ def fault_of(exemption: Exemption, policies: Policies) -> str:
         return f"no rule {exemption.rule} is in force"
     if not re.fullmatch(core.owner_pattern, exemption.owner):
         return f"the owner {exemption.owner!r} does not match {core.owner_pattern}"
-    if len(exemption.reason) < core.minimum_reason:
+    if len(exemption.reason.strip()) < core.minimum_reason:
         return f"the reason {exemption.reason!r} is shorter than {core.minimum_reason} characters"
     return ""
 

@@ -132,8 +132,10 @@ def read_toml(snapshot: Snapshot, path: str) -> tuple[dict[str, Any], str]:
         return tomllib.loads(text), text
     except UnicodeDecodeError as error:
         raise PolicyError(f"{path} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise PolicyError(f"{path} is not TOML: {error}", "mend the line that is named") from None
+    except RecursionError:
+        raise PolicyError(f"{path} is nested too deeply to be read", "write it flat") from None
 
 
 def convert(raw: Any, type: Any, path: str, text: str) -> Any:
@@ -192,36 +194,73 @@ def with_ordinary(base: PolicyFile, head: PolicyFile) -> PolicyFile:
             if isinstance(target, dict) and isinstance(source, Mapping):
                 target.pop(last, None)
                 target |= {last: source[last]} if last in source else {}
+    return _parsed(base, raw) or base
+
+
+def with_explained(base: PolicyFile, head: PolicyFile, minimum: int) -> tuple[PolicyFile, list[str]]:
+    """The base's policy with what the head may change: ordinary entries, and tables that say why.
+
+    A table says why with a `why` that is new and has at least `minimum` characters. Also returns
+    the names of the tables in which a `why` is missing.
+    """
+    base = with_ordinary(base, head)
+    raw: dict[str, Any] = msgspec.to_builtins(base.raw)
+    missing: dict[str, None] = {}
+    for keys in list(_changed_tables(base.raw, head.raw)):
+        place = _place_of_why(head, keys)
+        why = str(_table(head.raw, place).get("why", "")).strip()
+        if len(why) < max(minimum, 1) or why == str(_table(base.raw, place).get("why", "")).strip():
+            missing[".".join(place) or "the top of the file"] = None
+            continue
+        ours, theirs = _table(raw, keys), _table(head.raw, keys)
+        for key in [*ours, *(key for key in theirs if key not in ours)]:
+            if not (isinstance(ours.get(key), Mapping) and isinstance(theirs.get(key), Mapping)):
+                ours.pop(key, None)
+                ours.update({key: theirs[key]} if key in theirs else {})
+    return _parsed(base, raw) or base, list(missing)
+
+
+def _parsed(file: PolicyFile, raw: dict[str, Any]) -> PolicyFile | None:
     try:
-        return parse_policy(base.check, raw, base.path)
+        return parse_policy(file.check, raw, file.path)
     except PolicyError:
-        return base
+        return None
 
 
-def changed_tables(base: Any, head: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(key path, base table, head table) of each innermost table whose own values differ."""
-    base = base if isinstance(base, Mapping) else {}
-    head = head if isinstance(head, Mapping) else {}
+def _table(raw: Any, keys: Sequence[str]) -> Any:
+    """The table under some keys; an empty one where there is none."""
+    for key in keys:
+        raw = raw.get(key)
+        if not isinstance(raw, Mapping):
+            return {}
+    return raw
+
+
+def _place_of_why(file: PolicyFile, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The table itself or, where its schema has no `why`, the nearest one around it."""
+    while keys:
+        raw: dict[str, Any] = msgspec.to_builtins(file.raw)
+        table = _table(raw, keys)
+        table["why"] = "a reason"
+        if table is _table(raw, keys) and _parsed(file, raw):
+            break
+        keys = keys[:-1]
+    return keys
+
+
+def _changed_tables(base: Any, head: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The keys of each innermost table whose own values differ."""
     own = False
     for key in dict.fromkeys([*base, *head]):
         before, after = base.get(key), head.get(key)
         if key == "why" or before == after:
             continue
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            yield from changed_tables(before, after, f"{path}.{key}".lstrip("."))
+            yield from _changed_tables(before, after, (*keys, key))
         else:
             own = True
     if own:
-        yield path, base, head
-
-
-def unexplained(base: PolicyFile, head: PolicyFile, minimum: int) -> list[str]:
-    """Key paths of changed tables that give no new `why` of at least `minimum` characters."""
-    return [
-        path or "the top of the file"
-        for path, before, after in changed_tables(base.raw, head.raw)
-        if len(str(after.get("why", ""))) < max(minimum, 1) or after.get("why") == before.get("why")
-    ]
+        yield keys
 
 
 def loosened(name: str, lost: list[Finding], where: list[str], path: str) -> Finding:

@@ -20,8 +20,7 @@ from gatewright.core.policy import (
     load_base_policies,
     load_policies,
     loosened,
-    unexplained,
-    with_ordinary,
+    with_explained,
 )
 from gatewright.core.report import CheckReport, Exempted, Report, RuleReport
 from gatewright.core.snapshot import Snapshot, printable
@@ -198,7 +197,7 @@ def _judge_change(
     base_tree = trees[base.label]
     policies = load_base_policies(base, only)
     outcome.notes += [f"the base's policy {n} is not readable today: {why}" for n, why in policies.unreadable.items()]
-    new, outcome.inherited = subtract(head.findings, _base_findings(base_tree, head.policies, policies))
+    new, outcome.inherited = subtract(head.findings, _base_findings(base_tree, head, policies))
     extra = _under_base_policy(head, base_tree, policies)
     outcome.new = [*_moved_in(new, head, base_tree), *(f for f in extra if f not in new), *conflicts]
     for file in head.policies.judged.values():
@@ -208,16 +207,23 @@ def _judge_change(
     return outcome
 
 
-def _base_findings(tree: Tree, head: Policies, base: Policies) -> list[Finding]:
+def _base_findings(tree: Tree, head: Side, base: Policies) -> list[Finding]:
     """What the base already had: its tree under the head's policies, its policy files as they were.
 
     A defect of a policy file that the change edits would otherwise be found in the base's tree too.
+    What the base's policies find in files that are gone from the head may have moved together with
+    the patterns that select it.
     """
-    findings = Side(tree, head).findings
-    if all(name in base.files and base.files[name].raw == file.raw for name, file in head.files.items()):
+    findings = Side(tree, head.policies).findings
+    now = head.policies.files
+    if all(name in base.files and base.files[name].raw == file.raw for name, file in now.items()):
         return findings
-    own = [finding for finding in Side(tree, base).findings if finding.path.startswith(FOLDER)]
-    return [*(finding for finding in findings if not finding.path.startswith(FOLDER)), *own]
+    kept = [finding for finding in findings if not finding.path.startswith(FOLDER)]
+    before = Side(tree, base).findings
+    own = [finding for finding in before if finding.path.startswith(FOLDER)]
+    there = head.tree.snapshot.entries
+    moved, _ = subtract([f for f in before if f.path not in there and not f.path.startswith(FOLDER)], kept)
+    return [*kept, *own, *moved]
 
 
 def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[Finding]:
@@ -225,14 +231,18 @@ def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[
     now, core = head.policies.files, head.policies.core
     # As a `why`, an excuse belongs to the change that makes it.
     said = policies.core.removed
-    excused = {n for n, why in core.removed.items() if len(why) >= core.minimum_reason and why != said.get(n)}
+    minimum = max(core.minimum_reason, policies.core.minimum_reason)
+    excused = {n for n, why in core.removed.items() if len(why.strip()) >= max(minimum, 1) and why != said.get(n)}
     removed = {name: file for name, file in policies.judged.items() if name not in now and name not in excused}
     changed = {name: file for name, file in policies.judged.items() if name in now and file.raw != now[name].raw}
     unread = [name for name in policies.unreadable if name not in now and name not in excused]
     if not changed and not removed:
         return [_removed(name, []) for name in unread]
     files = dict(head.policies.files)
-    files |= removed | {name: with_ordinary(file, files[name]) for name, file in changed.items()}
+    files |= removed
+    missing: dict[str, list[str]] = {}
+    for name, file in changed.items():
+        files[name], missing[name] = with_explained(file, files[name], minimum)
     under = Policies(files, only=head.policies.only)
     strict = Side(head.tree, under)
     new, _ = subtract(strict.findings, Side(base_tree, under).findings)
@@ -243,11 +253,10 @@ def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[
         gone = [f for f in lost if f.rule.partition("/")[0] == name and f.rule != "policy/exemption-unused"]
         if name in removed:
             extra.append(_removed(name, gone))
-        elif gone:
-            where = unexplained(file, head.policies.files[name], core.minimum_reason)
-            if not where:
-                continue
-            extra.append(loosened(name, gone, where, file.path))
+        elif gone and missing[name]:
+            extra.append(loosened(name, gone, missing[name], file.path))
+        else:
+            continue
         extra += [finding for finding in new if finding in gone]
     return extra
 

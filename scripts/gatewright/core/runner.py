@@ -34,15 +34,20 @@ _LANGUAGES = {
     "hash": ("**/*.toml", "**/*.yaml", "**/*.yml", "**/*.sh", "**/*.cmake", "**/CMakeLists.txt", "**/Dockerfile*"),
     "markdown": ("**/*.md",),
 }
-EXEMPTIONS = [
-    Extractor(
-        name=f"exemption-{language}",
-        paths=PathSet(globs),
-        function=f"gatewright.extractors.exemption:of_{language}",
-        fact=Exemption,
-    )
-    for language, globs in _LANGUAGES.items()
-]
+
+
+def exemption_extractors(within: Sequence[PathSet]) -> list[Extractor]:
+    """Exemptions count in the files that some check looks at, and no other file is read for them."""
+    return [
+        Extractor(
+            name=f"exemption-{language}",
+            paths=PathSet(globs, within=tuple(within)),
+            function=f"gatewright.extractors.exemption:of_{language}",
+            fact=Exemption,
+        )
+        for language, globs in _LANGUAGES.items()
+        if within
+    ]
 
 
 class Side:
@@ -54,11 +59,10 @@ class Side:
 
     @cached_property
     def exemptions(self) -> dict[str, list[Exemption]]:
-        """Exemptions of the files that some check looks at."""
         extractors = [e for file in self.policies.judged.values() for e in _extractors(file)]
-        self.tree.prefetch([*extractors, *EXEMPTIONS])
-        seen = {path for e in extractors for path in self.tree.select(e.paths)}
-        return {path: found for e in EXEMPTIONS for path, found in self.tree.facts(e).items() if path in seen}
+        exemptions = exemption_extractors(list(dict.fromkeys(e.paths for e in extractors)))
+        self.tree.prefetch([*extractors, *exemptions])
+        return {path: found for e in exemptions for path, found in self.tree.facts(e).items()}
 
     @cached_property
     def judgements(self) -> dict[str, Judgement]:

@@ -283,6 +283,11 @@ def test_device_strings_in_all_spellings() -> None:
     assert found('f("\\x63uda");') == [(1, "literal", '"cuda"')]
 
 
+@pytest.mark.parametrize("index", ["%d", "%zu", "%ld", "{}", "{:d}", "0", ""])
+def test_a_device_string_may_be_a_template(index: str) -> None:
+    assert found(f'f("cuda:{index}");') == [(1, "literal", f'"cuda:{index}"')]
+
+
 def test_strings_of_directives_are_no_device_strings_but_macro_bodies_are_code() -> None:
     assert found('#include "cuda"\n#error "cuda"\n#pragma message("cuda")\n') == [(1, "", "cuda")]
     assert found('#define D "cuda"\n#define E at::kCUDA\n') == [(1, "literal", '"cuda"'), (2, "enumerator", "kCUDA")]

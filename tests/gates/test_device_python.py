@@ -57,6 +57,45 @@ def real_files(limit: int) -> list[Path]:
     return files[:: max(1, len(files) // limit)]
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('"cuda:%d" % i', ["literal"]),
+        ('"cuda:{}".format(i)', ["literal"]),
+        ('"cuda:%(index)d" % i', ["literal"]),
+        ('"cuda:x"', []),
+        ('"cu" + "da"', ["literal"]),
+        ('x = "c" + "u" + "da:0"', ["literal"]),
+        ('"cu" + x + "da"', []),
+        ('init(backend="cpu:gloo,cuda:nccl")', ["word"]),
+        ("if (c := torch.cuda):\n    c.x()", ["attribute", "attribute"]),
+        ("[c for y in z if (c := torch.cuda)]", ["attribute", "attribute"]),
+        ("c, n = torch.cuda, 1\nc.x(n)", ["attribute", "attribute"]),
+        ("n, c = torch.cuda, 1\nc.x()", ["attribute"]),
+        ('import_module(".cuda", "torch")', ["dynamic"]),
+        ('import_module(".cuda", package)', []),
+        ('eval("torch.cuda.x() + 1")', ["dynamic"]),
+        ('exec("import torch.cuda")', ["dynamic"]),
+        ('log("torch.cuda is gone")', []),
+        ('x: "torch.cuda.Stream | None" = None', ["dynamic"]),
+        ('def f(x: Union[int, "torch.cuda.Stream | None"]): pass', ["dynamic"]),
+        ("try: pass\nexcept E as nccl_error: pass", ["word"]),
+        ("match x:\n    case nccl_a: pass", ["word"]),
+        ("match x:\n    case [*nccl_a]: pass", ["word"]),
+        ("match x:\n    case {**nccl_a}: pass", ["word"]),
+        ("match x:\n    case C(nccl_a=1): pass", ["word"]),
+    ],
+)
+def test_further_spellings_of_a_site(source: str, expected: list[str]) -> None:
+    assert [site.kind for site in sites(source)] == expected
+
+
+def test_text_alone_does_not_run_at_import() -> None:
+    source = "N = ['torch.cuda.Stream']\ndef f(x: 'torch.cuda.Stream'): pass\nx: 'torch.cuda.Stream | None'\n"
+    assert [(site.kind, site.import_time) for site in sites(source)] == [("dynamic", False)] * 3
+    assert [site.import_time for site in sites("getattr(torch, 'cuda').init()")] == [True]
+
+
 def test_the_stages_find_what_visiting_everything_finds_in_real_files() -> None:
     found = parsed = 0
     for path in real_files(260):
@@ -106,6 +145,14 @@ PIECES = [
     "x = '''\n  cuda'''\n",
     "@requires_cuda\n@@def h(): pass\n",
     "mark = skipif(not torch.cuda.x)\n",
+    "x: 'torch.cuda.Stream | None' = 0\n",
+    "def g(a: Union[int, 'list[torch.cuda.Stream] | None']): x = 1\n",
+    "x = eval('torch.cuda.x + 1')\n",
+    "x = 'cu' + 'da'\n",
+    "x = 'cu' + y + 'da'\n",
+    "if (w := torch.cuda): w.x()\n",
+    "v, w = torch.cuda, 1\n",
+    "w.x(); v.x()\n",
     "@mark\n@@class B: x = 1\n",
     "from p.gpu_room import x\n",
     "def g(a=torch.cuda.x): return [\n1]\n",

@@ -56,6 +56,10 @@ def resolved(files: dict[str, str]) -> list[tuple[str, int, str]]:
     return [(use.path, use.line, use.name) for use in resolve(Tree.of(files), source).uses]
 
 
+def test_a_name_may_be_a_literal_with_a_suffix() -> None:
+    assert reads('auto a = getenv("ENG_A"sv), b = getenv("ENG_B"s);') == ["ENG_A", "ENG_B"]
+
+
 ED_07 = """\
 const char* v = std::getenv("ENG_STAGE_BYTES");
 static bool env_flag(const char* name) { return getenv(name) != nullptr; }

@@ -10,7 +10,7 @@ from gatewright.extractors.device_site import Entry, Vocabulary, WordKind
 
 POLICY = "policy/device-leakage.toml"
 PYTHON = ("**/*.py", "**/*.pyi")
-CFAMILY = ("**/*.{c,h,cc,hh,cpp,hpp,cxx,hxx,cu,cuh,hip,inl,inc,mm}",)
+CFAMILY = ("**/*.{c,h,cc,hh,cpp,hpp,cxx,hxx,cu,cuh,hip,inl,inc,ipp,tpp,m,mm}",)
 _NAME = re.compile(r"[\w*]*\w[\w*]*")
 
 

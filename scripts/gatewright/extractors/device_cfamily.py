@@ -29,7 +29,7 @@ _BLANKS = 80
 _CHAIN = re.compile(r"\w++(?:\s*+::\s*+\w++)*+")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*+")
 _SCOPE_BEFORE = re.compile(r"(?<=\w)\s*+::\s*+\Z")
-_INDEX = re.compile(r":\d*\Z")
+_INDEX = re.compile(r":(?:\d*|%[ldiuz]+|\{[^{}]*\})\Z")
 _HEADER = re.compile(r'[<"]([^>"]*)[>"]')
 _CONDITIONALS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef"})
 _INCLUDES = frozenset({"include", "include_next", "import"})

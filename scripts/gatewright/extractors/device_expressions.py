@@ -9,7 +9,9 @@ from gatewright.readers.python import Scope, Source, dotted, imported_modules
 
 _ACCESSORS = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 _IMPORTERS = frozenset({"import_module", "__import__", "find_spec", "importorskip"})
-_NAME_IN_STRING = re.compile(r"[\w.:/\-\0]+")
+_RUNNERS = frozenset({"eval", "exec", "compile"})
+_DOTTED = re.compile(r"[^\W\d][\w.]*")
+_NAME_IN_STRING = re.compile(r"[\w.:,/\-\0]+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -25,6 +27,8 @@ class ExpressionVisitor:
         self.at_import = False
         self.sites: list[Site] = []
         self._source, self._words = source, words
+        # Whether what is being visited is an annotation, whose strings are source.
+        self.in_annotation = False
         # The f-string around what is being visited.
         self._field: ast.AST | None = None
 
@@ -71,6 +75,18 @@ class ExpressionVisitor:
                 return _fields(node)
             case ast.FormattedValue():
                 return [node.value, *(_fields(node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else ())]
+            case ast.BinOp(op=ast.Add()) if (text := _concatenated(node)) is not None:
+                self._string(node, text)
+                return []
+            case (
+                ast.MatchAs(name=str() as name)
+                | ast.MatchStar(name=str() as name)
+                | ast.MatchMapping(rest=str() as name)
+            ):
+                self.identifier(node, name)
+            case ast.MatchClass():
+                for name in node.kwd_attrs:
+                    self.identifier(node, name)
             case ast.keyword():
                 self.identifier(node, node.arg or "")
             case ast.arg():
@@ -127,7 +143,11 @@ class ExpressionVisitor:
             if bucket is not None and self._words.chain(".".join(self._chain(func)[0])) is None:
                 self.add(node, "call", bucket, f".{called}()")
                 return [func.value, *arguments]
-        if called in _IMPORTERS and node.args and self._named_module(node, node.args[0]):
+        if called in _RUNNERS and node.args:
+            text = _string_value(node.args[0]) or ""
+            if not _NAME_IN_STRING.fullmatch(text):
+                self._program(node, text)
+        if called in _IMPORTERS and node.args and self._named_module(node, *node.args[:2]):
             arguments = arguments[1:]
             if called == "importorskip":
                 self.add(node, "device_test", self.sites[-1].bucket, self.body or "module")
@@ -142,11 +162,22 @@ class ExpressionVisitor:
             return [node.value]
         return [node.value, node.slice]
 
-    def _named_module(self, node: ast.AST, name: ast.AST) -> bool:
-        """Whether a device module is imported or looked up by its name in a string."""
+    def _program(self, node: ast.AST, text: str) -> None:
+        """A device that source in a string names."""
+        for name in _DOTTED.findall(text):
+            found = self._words.chain(name)
+            if found is not None:
+                self.at_import &= not self.in_annotation
+                self.add(node, "dynamic", *found)
+                return
+
+    def _named_module(self, node: ast.AST, name: ast.AST, package: ast.AST | None = None) -> bool:
+        """Whether a device module is imported or looked up by its name in a string, maybe relative to a package."""
         module = _string_value(name)
         if module is None:
             return False
+        if module.startswith(".") and package is not None:
+            module = (_string_value(package) or "") + module
         bucket = self._words.module(module)
         if bucket is not None:
             self.add(node, "dynamic", bucket, module)
@@ -183,9 +214,13 @@ class ExpressionVisitor:
             self.add(node, "literal", bucket, f'"{text.replace(FIELD, "{}")}"')
             return
         if not _NAME_IN_STRING.fullmatch(text):
+            if self.in_annotation:
+                self._program(node, text)
             return
         found = self._words.chain(text) if "." in text else None
         if found is not None:
+            # Text runs nothing by itself.
+            self.at_import = False
             self.add(node, "dynamic", found[0], found[1].replace(FIELD, "{}"))
             return
         for name in _IDENTIFIER.findall(text):
@@ -212,6 +247,19 @@ class ExpressionVisitor:
 
 def _fields(node: ast.JoinedStr) -> list[ast.AST]:
     return [part for part in node.values if not isinstance(part, ast.Constant)]
+
+
+def _concatenated(node: ast.expr) -> str | None:
+    """The text of string literals that `+` puts together."""
+    pieces: list[str] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        right = _string_value(node.right)
+        if right is None:
+            return None
+        pieces.append(right)
+        node = node.left
+    left = _string_value(node)
+    return None if left is None else left + "".join(reversed(pieces))
 
 
 def _dynamic_access(node: ast.AST) -> tuple[ast.AST, str] | None:

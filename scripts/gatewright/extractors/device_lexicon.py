@@ -7,6 +7,8 @@ from gatewright.extractors.device_site import Vocabulary, Words
 
 # Stands for a replacement field in the text of an f-string.
 FIELD = "\0"
+# The index of a device string: digits, or what `%`, `format` or an f-string puts there.
+INDEX = re.compile(r"(?:\d|\0|%\(?\w*\)?[dius]|\{[^{}]*\})*")
 
 
 class Lexicon:
@@ -56,7 +58,7 @@ class Lexicon:
         bucket = self.literals.bucket(text)
         if bucket is None and ":" in text:
             name, _, index = text.partition(":")
-            if not index.strip("0123456789" + FIELD):
+            if INDEX.fullmatch(index):
                 bucket = self.literals.bucket(name)
         return bucket
 

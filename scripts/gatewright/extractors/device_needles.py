@@ -38,7 +38,7 @@ def _seam(quote: str) -> re.Pattern[bytes]:
     not recognised. A pattern that starts with fixed bytes is searched for much faster, hence one for
     each quote and look-behinds after the bytes that they look at.
     """
-    gap = r"(?:[ \t\f\r\n\\]++|#[^\r\n]{0,400}+){0,64}+"
+    gap = r"(?:[ \t\f\r\n\\+]++|#[^\r\n]{0,400}+){0,64}+"
     empty_piece = rf"[A-Za-z]{{0,2}}[\"']{{2}}(?![\"']){gap}"
     opening = rf"[A-Za-z]{{0,2}}[\"']{{1,3}}(?={_WORD})"
     return re.compile(f"{quote}(?<={_WORD}{quote})(?:{quote * 2})?{gap}(?:{empty_piece}){{0,8}}{opening}".encode())

@@ -56,6 +56,7 @@ class _Visitor:
         # Skip marks that the module names for later use, each with its bucket.
         self.marks: dict[str, str] = {}
         self.lines_added = False
+        self.has_walrus = ":=" in source.text
 
     def run(self) -> bool:
         """Visit everything; says whether lines without a hit had to be visited too."""
@@ -73,6 +74,8 @@ class _Visitor:
         scope = self.body.scope
         marks: list[str] = []
         for node in nodes:
+            if self.has_walrus and not isinstance(node, _Definition) and self._hit(node):
+                self._bind_named(node)
             if isinstance(node, ast.Import | ast.ImportFrom):
                 scope.bind_import(node)
                 if isinstance(node, ast.ImportFrom) and node.module == "__future__":
@@ -92,8 +95,19 @@ class _Visitor:
         hidden = [name for name, target in scope.aliases.items() if self._hides_word(name, target)]
         self._add_lines([*hidden, *marks])
 
+    def _bind_named(self, statement: ast.stmt) -> None:
+        for part in ast.iter_child_nodes(statement):
+            for node in ast.walk(part) if isinstance(part, ast.expr) else ():
+                if isinstance(node, ast.NamedExpr):
+                    self._bind_assignment([node.target], node.value)
+
     def _bind_assignment(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         """`C = torch.cuda` makes an alias of a chain that a word may begin; anything else hides one."""
+        for target in targets:
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                for part, given in zip(target.elts, value.elts, strict=True):
+                    self._bind_assignment([part], given)
+                return
         scope = self.body.scope
         chain = scope.resolve_chain(dotted(value) or "")
         aliased = chain.partition(".")[0] in self.words.roots or self.words.chain(chain) is not None
@@ -163,6 +177,8 @@ class _Visitor:
                 for handler in node.handlers:
                     if handler.type is not None:
                         self._header(handler, [handler.type], at_import)
+                    if handler.name and self._hit(handler):
+                        self.expressions.identifier(handler, handler.name)
             case _:
                 self._simple(node, at_import)
 
@@ -170,7 +186,7 @@ class _Visitor:
         self.expressions.start_statement(node, node)
         before = len(self.expressions.sites)
         if isinstance(node, ast.AnnAssign):
-            self.expressions.visit(node.annotation, at_import and self.eager_annotations)
+            self._annotations([node.annotation], at_import)
             for part in (node.target, node.value):
                 if part is not None:
                     self.expressions.visit(part, at_import)
@@ -192,7 +208,7 @@ class _Visitor:
         annotations = [arg.annotation for arg in arguments if arg.annotation is not None]
         if node.returns is not None:
             annotations.append(node.returns)
-        self._header(node, annotations, at_import and self.eager_annotations)
+        self._annotations(annotations, at_import)
         scope = Scope(parent=self.body.scope)
         for arg in arguments:
             self.expressions.identifier(arg, arg.arg)
@@ -224,6 +240,12 @@ class _Visitor:
             self.expressions.start_statement(node, parts[-1])
         for part in hits:
             self.expressions.visit(part, at_import)
+
+    def _annotations(self, annotations: Sequence[ast.expr], at_import: bool) -> None:
+        self.expressions.in_annotation = True
+        for annotation in filter(self._hit, annotations):
+            self.expressions.visit(annotation, at_import and self.eager_annotations)
+        self.expressions.in_annotation = False
 
     def _device_test(self, node: ast.AST, name: str, before: int) -> None:
         if len(self.expressions.sites) > before:

@@ -70,7 +70,7 @@ class Values:
     def _evaluate(self, text: str, span: Span) -> list[Value]:
         code = self._source.view(span.start)[span.start : span.end].strip()
         strings = [encodable(string.value) for string in self._source.strings_in(span.start, span.end)]
-        if len(strings) == 1 and not code:
+        if len(strings) == 1 and code in ("", "s", "sv"):
             return [Value(text, literal=strings[0])]
         if strings and "?" in code and ":" in code:
             return [Value(text, literal=string) for string in strings]

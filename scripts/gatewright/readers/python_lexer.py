@@ -25,6 +25,8 @@ TOKEN = re.compile(_TOKEN, re.DOTALL)
 _TOKEN_BYTES = re.compile(_TOKEN.encode(), re.DOTALL)
 _PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
 _PREFIX_BYTES = re.compile(rb"[rRbBuUfF]{0,2}\Z")
+# What stands before a string that may hold source: an annotation, or an argument of eval.
+_BEFORE_SOURCE = re.compile(rb"(?:[:>,\[|]|(?:eval|exec|compile)[ \t]*\()[ \t\r\n]*[rRbBuU]{0,2}\Z")
 # White space in a string, a joined line apart.
 _BLANK = re.compile(rb"[ \t]|(?<!\\)(?:\r|(?<!\r)\n)")
 _DEFINITION = re.compile(rb"\n( *)(?:(?:async +)?def|(class)) +[^\s(:\[]+")
@@ -58,7 +60,7 @@ def code_hits(data: bytes, hits: list[int]) -> list[int]:
     """Those of the ascending offsets `hits` in UTF-8 source that may be in code or in a name.
 
     Dropped are offsets in comments, in strings that are statements by themselves (docstrings), and in
-    strings with white space (prose). An f-string is code.
+    strings with white space (prose), unless they stand where source may. An f-string is code.
     """
     kept: list[int] = []
     index, count = 0, len(hits)
@@ -86,7 +88,11 @@ def code_hits(data: bytes, hits: list[int]) -> list[int]:
             if prefix is not None and b"f" in prefix[0].lower():
                 kept += hits[inside:index]
             # A letter given by its name has blanks in the source only.
-            elif not _BLANK.search(data, start, end) or data.find(b"\\N{", start, end) >= 0:
+            elif (
+                not _BLANK.search(data, start, end)
+                or data.find(b"\\N{", start, end) >= 0
+                or _BEFORE_SOURCE.search(data, max(start - 40, 0), start)
+            ):
                 depth += sum(_depth(data, *gap) for gap in gaps)
                 gaps.clear()
                 if depth or not _is_statement(data, start, end):

@@ -11,7 +11,7 @@ from gatewright.core.change import Change, change_of_commit
 from gatewright.core.errors import PolicyError
 from gatewright.core.report import Report
 from gatewright.core.runner import run
-from gatewright.core.snapshot import DictSnapshot
+from gatewright.core.snapshot import DictSnapshot, Entry, Reader
 
 pytestmark = pytest.mark.usefixtures("words")
 
@@ -188,3 +188,20 @@ def test_the_report_says_whose_code_judged() -> None:
     report = judge(BAD)
     assert report.version
     assert len(report.digest) == 12
+
+
+def test_a_file_that_no_check_looks_at_is_not_read() -> None:
+    class Unreadable(DictSnapshot):
+        def open(self) -> Reader:
+            reader = super().open()
+            read = reader.read
+
+            def guarded(path: str, entry: Entry) -> bytes:
+                assert path != "vendored/big.c"
+                return read(path, entry)
+
+            reader.read = guarded  # type: ignore[method-assign]
+            return reader
+
+    tree = Unreadable({**POLICY, "src/a.txt": "fine\n", "vendored/big.c": "// gate: allow\n"})
+    assert run([Change(None, tree)], Cache(None)).exit_code == 0

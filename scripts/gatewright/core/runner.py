@@ -2,91 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any
 
-from gatewright.checks.policy import apply_exemptions, judge_policies
 from gatewright.core.cache import Cache
 from gatewright.core.change import Change
-from gatewright.core.contract import Judgement, Lane, Rule
-from gatewright.core.facts import Extractor
+from gatewright.core.contract import Lane, Rule
 from gatewright.core.finding import Finding, subtract
-from gatewright.core.globs import PathSet
-from gatewright.core.policy import (
-    CORE,
-    FOLDER,
-    Policies,
-    PolicyFile,
-    load_base_policies,
-    load_policies,
-    loosened,
-    with_explained,
-)
-from gatewright.core.report import CheckReport, Exempted, Report, RuleReport
+from gatewright.core.policy import load_base_policies, load_policies
+from gatewright.core.relative import base_findings, moved_in, under_base_policy
+from gatewright.core.report import CheckReport, Report, RuleReport
+from gatewright.core.side import Side
 from gatewright.core.snapshot import Snapshot, printable
 from gatewright.core.tree import Known, Progress, Tree
 from gatewright.core.version import gate_digest, gate_version
-from gatewright.extractors.exemption import Exemption
-
-_LANGUAGES = {
-    "python": ("**/*.py", "**/*.pyi"),
-    "cfamily": ("**/*.{c,cc,cpp,cxx,cu,cuh,h,hh,hpp,hxx,hip,inl,ipp,m,mm,metal}",),
-    "hash": ("**/*.toml", "**/*.yaml", "**/*.yml", "**/*.sh", "**/*.cmake", "**/CMakeLists.txt", "**/Dockerfile*"),
-    "markdown": ("**/*.md",),
-}
-
-
-def exemption_extractors(within: Sequence[PathSet]) -> list[Extractor]:
-    """Exemptions count in the files that some check looks at, and no other file is read for them."""
-    return [
-        Extractor(
-            name=f"exemption-{language}",
-            paths=PathSet(globs, within=tuple(within)),
-            function=f"gatewright.extractors.exemption:of_{language}",
-            fact=Exemption,
-        )
-        for language, globs in _LANGUAGES.items()
-        if within
-    ]
-
-
-class Side:
-    """One tree under one set of policies."""
-
-    def __init__(self, tree: Tree, policies: Policies) -> None:
-        self.tree = tree
-        self.policies = policies
-
-    @cached_property
-    def exemptions(self) -> dict[str, list[Exemption]]:
-        extractors = [e for file in self.policies.judged.values() for e in _extractors(file)]
-        exemptions = exemption_extractors(list(dict.fromkeys(e.paths for e in extractors)))
-        self.tree.prefetch([*extractors, *exemptions])
-        return {path: found for e in exemptions for path, found in self.tree.facts(e).items()}
-
-    @cached_property
-    def judgements(self) -> dict[str, Judgement]:
-        exemptions = self.exemptions
-        judged = {n: f.check.judge(self.tree, f.policy) for n, f in self.policies.judged.items() if n != CORE}
-        judged[CORE] = judge_policies(self.tree, self.policies, exemptions)
-        return judged
-
-    @cached_property
-    def _exempted(self) -> tuple[list[Finding], list[Exempted]]:
-        findings = [finding for judgement in self.judgements.values() for finding in judgement.findings]
-        return apply_exemptions(findings, self.policies, self.exemptions)
-
-    @property
-    def findings(self) -> list[Finding]:
-        return self._exempted[0]
-
-    @property
-    def exempted(self) -> list[Exempted]:
-        return self._exempted[1]
-
-
-def _extractors(file: PolicyFile) -> Sequence[Extractor]:
-    return [] if file.check.name == CORE else file.check.extractors(file.policy)
 
 
 def run(
@@ -201,78 +128,14 @@ def _judge_change(
     base_tree = trees[base.label]
     policies = load_base_policies(base, only)
     outcome.notes += [f"the base's policy {n} is not readable today: {why}" for n, why in policies.unreadable.items()]
-    new, outcome.inherited = subtract(head.findings, _base_findings(base_tree, head, policies))
-    extra = _under_base_policy(head, base_tree, policies)
-    outcome.new = [*_moved_in(new, head, base_tree), *(f for f in extra if f not in new), *conflicts]
+    new, outcome.inherited = subtract(head.findings, base_findings(base_tree, head, policies))
+    extra = under_base_policy(head, base_tree, policies)
+    outcome.new = [*moved_in(new, head, base_tree), *(f for f in extra if f not in new), *conflicts]
     for file in head.policies.judged.values():
         judged = file.check.judge_change(change, file.policy)
         outcome.new += judged.findings
         outcome.examined.update(judged.examined)
     return outcome
-
-
-def _base_findings(tree: Tree, head: Side, base: Policies) -> list[Finding]:
-    """What the base already had: its tree under the head's policies, its policy files as they were.
-
-    A defect of a policy file that the change edits would otherwise be found in the base's tree too.
-    What the base's policies find in files that are gone from the head may have moved together with
-    the patterns that select it.
-    """
-    findings = Side(tree, head.policies).findings
-    now = head.policies.files
-    if all(name in base.files and base.files[name].raw == file.raw for name, file in now.items()):
-        return findings
-    kept = [finding for finding in findings if not finding.path.startswith(FOLDER)]
-    before = Side(tree, base).findings
-    own = [finding for finding in before if finding.path.startswith(FOLDER)]
-    there = head.tree.snapshot.entries
-    moved, _ = subtract([f for f in before if f.path not in there and not f.path.startswith(FOLDER)], kept)
-    return [*kept, *own, *moved]
-
-
-def _under_base_policy(head: Side, base_tree: Tree, policies: Policies) -> list[Finding]:
-    """New findings under the base's policy, and a finding for each policy that lets go of some."""
-    now, core = head.policies.files, head.policies.core
-    # As a `why`, an excuse belongs to the change that makes it.
-    said = policies.core.removed
-    minimum = max(core.minimum_reason, policies.core.minimum_reason)
-    excused = {n for n, why in core.removed.items() if len(why.strip()) >= max(minimum, 1) and why != said.get(n)}
-    removed = {name: file for name, file in policies.judged.items() if name not in now and name not in excused}
-    changed = {name: file for name, file in policies.judged.items() if name in now and file.raw != now[name].raw}
-    unread = [name for name in policies.unreadable if name not in now and name not in excused]
-    if not changed and not removed:
-        return [_removed(name, []) for name in unread]
-    files = dict(head.policies.files)
-    files |= removed
-    missing: dict[str, list[str]] = {}
-    for name, file in changed.items():
-        files[name], missing[name] = with_explained(file, files[name], minimum)
-    under = Policies(files, only=head.policies.only)
-    strict = Side(head.tree, under)
-    new, _ = subtract(strict.findings, Side(base_tree, under).findings)
-    # Both are of one tree, where nothing moves: an equal site elsewhere makes up for none.
-    lost, _ = subtract(strict.findings, head.findings, moves=False)
-    extra = [_removed(name, []) for name in unread]
-    for name, file in (changed | removed).items():
-        gone = [f for f in lost if f.rule.partition("/")[0] == name and f.rule != "policy/exemption-unused"]
-        if name in removed:
-            extra.append(_removed(name, gone))
-        elif gone and missing[name]:
-            extra.append(loosened(name, gone, missing[name], file.path))
-        else:
-            continue
-        extra += [finding for finding in new if finding in gone]
-    return extra
-
-
-def _removed(name: str, gone: Sequence[Finding]) -> Finding:
-    return Finding(
-        rule="policy/loosened",
-        path=f"{FOLDER}{name}.toml",
-        message=f"the policy of {name} is deleted, and with it {len(gone)} findings that the base's policy has here",
-        help=f'restore it, or say why in policy/policy.toml: [removed] {name} = "..."',
-        token=name,
-    )
 
 
 def _conflict(path: str) -> Finding:
@@ -283,33 +146,3 @@ def _conflict(path: str) -> Finding:
         help="merge or rebase, resolve the conflict, and judge the result",
         token=path,
     )
-
-
-def _moved_in(new: list[Finding], head: Side, base_tree: Tree) -> list[Finding]:
-    """Say of new sites that they were moved here from a place that the check does not judge."""
-    if not new:
-        return new
-    after, before = head.tree.snapshot.entries, base_tree.snapshot.entries
-    touched = [path for path, entry in before.items() if after.get(path) != entry]
-    origins: dict[Any, list[Finding]] = {}
-    for name in {finding.rule.partition("/")[0] for finding in new} - {CORE}:
-        file = head.policies.files.get(name)
-        if file is None:
-            continue
-        gone, _ = subtract(
-            file.check.outside(base_tree, file.policy, touched), file.check.outside(head.tree, file.policy, touched)
-        )
-        for finding in gone:
-            origins.setdefault(finding.site, []).append(finding)
-    return [_with_origin(finding, origins) for finding in new]
-
-
-def _with_origin(finding: Finding, origins: Mapping[Any, list[Finding]]) -> Finding:
-    import msgspec
-
-    places = origins.get(finding.site)
-    if not places:
-        return finding
-    origin = places.pop(0)
-    place = f"{printable(origin.path)}:{origin.line}"
-    return msgspec.structs.replace(finding, message=f"{finding.message}; moved in from an unscanned place, {place}")

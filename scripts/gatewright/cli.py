@@ -1,7 +1,10 @@
 """The `gate` command. Each subcommand imports what it needs, so that a warm run starts quickly."""
 
+import errno
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +15,8 @@ from gatewright.core.errors import CannotJudge, GateError
 
 FORMATS = ("text", "json", "sarif", "github", "gitlab", "rdjson", "junit")
 _INTERRUPTED = 130
+# Of a file without a name: the disk that standard output goes to is full or gone.
+_NO_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT)
 LANES = ("hook", "pr", "main", "schedule")
 
 
@@ -30,28 +35,50 @@ class Gate(click.Group):
         command: click.Command = getattr(importlib.import_module(self.elsewhere[cmd_name]), cmd_name)
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except GateError as error:
-            click.echo(f"gate: {error.message}", err=True)
-            if error.help:
-                click.echo(f"  help: {error.help}", err=True)
-            raise SystemExit(error.exit_code) from None
-        except (click.ClickException, click.exceptions.Exit):
-            raise
-        except (KeyboardInterrupt, click.Abort):
-            raise SystemExit(_INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader of the output is gone; what is left in the buffer must not raise at exit.
-            sys.stdout = None
-            raise SystemExit(CannotJudge.exit_code) from None
-        except Exception as error:
-            import traceback
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _endings():
+            return super().make_context(*arguments, **options)
 
-            traceback.print_exc()
-            click.echo(f"gate: internal error, nothing was judged: {type(error).__name__}: {error}", err=True)
+    def invoke(self, ctx: click.Context) -> Any:
+        with _endings():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _endings() -> Iterator[None]:
+    try:
+        yield
+    except GateError as error:
+        _say(error.message, error.help)
+        raise SystemExit(error.exit_code) from None
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except (KeyboardInterrupt, click.Abort):
+        raise SystemExit(_INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of the output is gone; what is left in the buffer must not raise at exit.
+        sys.stdout = None
+        raise SystemExit(CannotJudge.exit_code) from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_OUTPUT and error.filename is None:
+            sys.stdout = None
+            _say(f"cannot write standard output: {error.strerror}")
             raise SystemExit(CannotJudge.exit_code) from None
+        import traceback
+
+        traceback.print_exc()
+        _say(f"internal error, nothing was judged: {type(error).__name__}: {error}")
+        raise SystemExit(CannotJudge.exit_code) from None
+
+
+def _say(message: str, help: str = "") -> None:
+    """On stderr. What a judged tree brings into it begins no line and holds no control character."""
+    from gatewright.reporters.escape import one_line, printable_lines
+
+    first, *more = printable_lines(message)
+    lines = [f"gate: {first}", *(f"  | {line}" for line in more)]
+    lines += [f"  help: {one_line(help)}"] if help else []
+    click.echo("\n".join(lines), err=True)
 
 
 @click.group(cls=Gate, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +87,10 @@ class Gate(click.Group):
 @click.pass_context
 def main(ctx: click.Context, folder: Path) -> None:
     """Repository policy checks. Exit code 0: clean, 1: findings, 2: usage or policy error, 3: could not judge."""
-    ctx.obj = folder
+    try:
+        ctx.obj = folder.resolve()
+    except (OSError, RuntimeError) as error:
+        raise CannotJudge(f"the folder {folder} cannot be found: {error}", "name an existing folder with -C") from None
 
 
 @main.command()

@@ -89,26 +89,28 @@ def _script(hook: str) -> str:
 
 
 def _calls_gate(script: str, hook: str) -> bool:
-    """A comment that names the call is none."""
-    return re.search(rf'^[^#\n]*\bgate"?[ \t]+hook[ \t]+{hook}\b', script, re.MULTILINE) is not None
+    """Whether a line of a script runs gate and heeds its verdict; a comment or a text that names the call does not."""
+    call = rf'^(?![ \t]*(?:echo|printf|:)[ \t])[^#\n]*\bgate"?[ \t]+hook[ \t]+{hook}(?![\w-])(.*)$'
+    unheeded = r"\|\|[ \t]*(?:true|:)|[^&>]&[ \t]*$"
+    return any(not re.search(unheeded, line[1]) for line in re.finditer(call, script, re.MULTILINE))
 
 
 def install_hook(folder: Path, hook: str) -> str:
     """Write the hook where git reads it; returns what was done. Raises PolicyError rather than touch another's."""
     repository = Repository(folder.resolve())
-    place = os.fsdecode(repository.git("rev-parse", "--git-path", f"hooks/{hook}").rstrip(b"\n"))
+    place = os.fsdecode(repository.git("rev-parse", "--git-path", f"hooks/{hook}").removesuffix(b"\n"))
     path = Path(os.path.normpath(repository.start / place))
     call = f"gate hook {hook}"
     setting = repository.configuration("core.hooksPath")
     if path.exists():
-        if _calls_gate(path.read_text(encoding="utf-8", errors="replace"), hook):
+        if path.is_file() and _calls_gate(path.read_text(encoding="utf-8", errors="replace"), hook):
             _executable(path)
             return f"already installed: {path}"
         raise PolicyError(
             f"{path} exists and does not call gate",
             f'add a line to it: {call} "$@" || exit 1  (or call it with --then from a hook of gate\'s)',
         )
-    if setting is not None:
+    if setting is not None and path.parent != repository.common_dir / "hooks":
         value, origin = setting
         raise PolicyError(
             f"core.hooksPath = {value!r} ({origin}): git does not read this repository's own hooks folder",

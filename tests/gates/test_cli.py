@@ -173,6 +173,45 @@ def test_a_report_that_cannot_be_written_is_no_verdict(work: Work, redirection: 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
+@pytest.mark.parametrize("command", ["list", "explain policy", "audit", "--help", "--version", "run --help"])
+def test_no_command_ends_with_a_traceback_where_its_output_has_no_room(work: Work, command: str) -> None:
+    result = work.run("sh", "-c", f"gate {command} > /dev/full")
+    assert (result.returncode, result.stderr) == (
+        3,
+        "gate: cannot write standard output: No space left on device\n",
+    )
+
+
+def test_without_standard_error_the_verdict_stands(work: Work) -> None:
+    assert work.run("sh", "-c", "gate run 2>&-").returncode == 0
+    work.commit(BAD)
+    assert work.run("sh", "-c", "gate run 2>&-").returncode == 1
+
+
+def test_a_folder_that_is_none_is_named(work: Work) -> None:
+    result = work.gate("-C", "src/a.txt", "run")
+    assert (result.returncode, "Traceback" in result.stderr) == (3, False)
+    assert "Not a directory" in result.stderr
+    result = work.run("sh", "-c", 'mkdir gone && cd gone && rmdir "$PWD" && gate run')
+    assert (result.returncode, "Traceback" in result.stderr) == (3, False)
+    assert "name an existing folder with -C" in result.stderr
+
+
+def test_what_a_tree_brings_into_a_message_stays_on_its_line(work: Work) -> None:
+    work.write({"policy/words.toml": 'where = ["src/**"]\n"a\\n::error::x\\u001b[31m" = 1\n'})
+    result = work.gate("run")
+    assert result.returncode == 2
+    assert "::error::x" in result.stderr
+    assert not any(line.lstrip().startswith("::") for line in result.stderr.splitlines())
+    assert "\x1b" not in result.stderr
+
+
+def test_a_path_is_no_command_to_a_log(work: Work) -> None:
+    work.write({"policy/words.toml": 'where = ["**/*.txt"]\n', "::error::x.txt": "BAD\n"})
+    assert "./::error::x.txt:1:1: words/forbidden" in work.gate("run").stdout
+
+
 def test_without_standard_input_a_hook_judges_head(work: Work) -> None:
     work.commit(BAD)
     result = work.run("sh", "-c", "gate hook pre-push origin url <&-")

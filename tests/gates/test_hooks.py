@@ -169,6 +169,45 @@ def test_hk_23_r_17_another_hook_is_never_overwritten_and_a_comment_that_names_g
         assert path.read_text() == body
 
 
+@pytest.mark.parametrize(
+    ("line", "calls"),
+    [
+        ("echo 'see gate hook pre-push'", False),
+        ("printf 'gate hook pre-push'", False),
+        (": gate hook pre-push", False),
+        ("true # gate hook pre-push", False),
+        ("gate hook pre-push-old", False),
+        ("gate hook pre-receive", False),
+        ('gate hook pre-push "$@" || true', False),
+        ('gate hook pre-push "$@" &', False),
+        ('exec /opt/bin/gate hook pre-push "$@"', True),
+        ('uv run gate hook pre-push "$@"', True),
+        ('if ! gate hook pre-push "$@"; then exit 1; fi', True),
+        ('gate hook pre-push "$@" && make test', True),
+    ],
+)
+def test_hk_23_r_17_only_a_call_whose_verdict_counts_is_one(work: Work, line: str, calls: bool) -> None:
+    path = work.path / ".git" / "hooks" / "pre-push"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    if calls:
+        assert install_hook(work.path, "pre-push") == f"already installed: {path}"
+    else:
+        with pytest.raises(PolicyError, match="exists and does not call gate"):
+            install_hook(work.path, "pre-push")
+
+
+def test_hk_23_a_folder_in_the_hooks_place_is_refused(work: Work) -> None:
+    (work.path / ".git/hooks/pre-push").mkdir(parents=True)
+    with pytest.raises(PolicyError, match="exists and does not call gate"):
+        install_hook(work.path, "pre-push")
+
+
+def test_hk_23_a_hooks_path_that_is_the_repositorys_own_folder_is_no_other_place(work: Work) -> None:
+    work.git("config", "core.hooksPath", ".git/hooks")
+    assert install_hook(work.path, "pre-push") == f"installed: {work.path / '.git/hooks/pre-push'}"
+
+
 def test_hk_23_the_line_that_the_help_gives_counts_as_installed(work: Work) -> None:
     path = work.path / ".git" / "hooks" / "pre-push"
     path.parent.mkdir(exist_ok=True)

@@ -50,7 +50,8 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None, after: float = 1.0, every: float = 0.1) -> None:
         self.stream = sys.stderr if stream is None else stream
-        self.enabled = self.stream.isatty()
+        # Python has no stream for a descriptor that is closed.
+        self.enabled = self.stream is not None and self.stream.isatty()
         self.every = every
         self.due = time.monotonic() + after
         self.shown = False

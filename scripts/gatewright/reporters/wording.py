@@ -14,7 +14,8 @@ def plural(count: int, noun: str) -> str:
 
 def place(path: str, line: int, column: int = 0) -> str:
     """`path:line:column` as far as known; the whole tree is `(tree)`."""
-    parts = [printable(path) or "(tree)"]
+    # A line that begins with `::` is a command to the log of a continuous integration system.
+    parts = ["./" * path.startswith("::") + printable(path) or "(tree)"]
     if line:
         parts.append(str(line))
         if column:

@@ -472,12 +472,21 @@ def test_a_shared_file_that_does_not_parse_is_found_with_its_words() -> None:
         ('kind = "attribute"', 'kind = "attributes"'),
         ('cuda = ["engine/platforms/cuda/**"]', 'cuda = "engine/platforms/cuda/**"'),
         ('words = ["torch.version.hip"]', 'words = ["*"]'),
+        ('words = ["torch.version.hip"]', "words = []"),
+        ('words = ["torch.version.hip"]', 'words = ["torch.(hip|cuda)"]'),
+        ('words = ["torch.version.hip"]', 'words = [" torch.version.hip"]'),
+        ('words = ["torch.version.hip"]', "words = ['torch\\.version\\.hip']"),
         ('words = ["torch.version.hip"]', 'wrods = ["torch.version.hip"]'),
     ],
 )
 def test_a_wrong_policy_is_refused(old: str, new: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         policy(TEXT.replace(old, new, 1))
+
+
+def test_a_policy_without_device_words_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="nothing is found"):
+        msgspec.convert({"shared": ["engine/**"], "bucket": {}}, Policy)
 
 
 # Every word of the vocabulary, both ways

@@ -616,6 +616,12 @@ def test_unknown_keys_of_entries_are_refused(table: str) -> None:
         parse_policy(CHECK, tomllib.loads(POLICY + entry), "policy/env-doc.toml")
 
 
+@pytest.mark.parametrize("prefix", ["ENG_*", "", "^ENG_"])
+def test_a_prefix_is_the_beginning_of_a_name(prefix: str) -> None:
+    with pytest.raises(PolicyError, match="not the beginning of a name"):
+        parse_policy(CHECK, {"prefixes": [prefix], "code": {"python": ["**/*.py"]}}, "policy/env-doc.toml")
+
+
 def test_each_rule_says_how_much_it_looked_at() -> None:
     files = {
         PAGE: page("`ENG_A` | unset | x", "`CI` | unset | x")

@@ -11,6 +11,7 @@ from gatewright.extractors.device_site import Entry, Vocabulary, WordKind
 POLICY = "policy/device-leakage.toml"
 PYTHON = ("**/*.py", "**/*.pyi")
 CFAMILY = ("**/*.{c,h,cc,hh,cpp,hpp,cxx,hxx,cu,cuh,hip,inl,inc,ipp,tpp,m,mm}",)
+_WORD = re.compile(r"[\w.:/*+-]*")
 _NAME = re.compile(r"[\w*]*\w[\w*]*")
 
 
@@ -26,7 +27,11 @@ class Bucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str = ""
 
     def __post_init__(self) -> None:
+        if not self.words:
+            raise ValueError("`words` is empty: a bucket without words finds nothing")
         for word in self.words:
+            if not _WORD.fullmatch(word):
+                raise ValueError(f"the word {word!r} is no name, path or glob: `*` is the only pattern")
             if len(max(re.split(r"\W+", word), key=len)) < 2:
                 raise ValueError(f"the word {word!r} is too short to be looked for: it needs two letters in a row")
 
@@ -48,6 +53,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     why: str = ""
 
     def __post_init__(self) -> None:
+        if not self.bucket:
+            raise ValueError("no [bucket.NAME] is given: without device words nothing is found")
         for name, globs in self.rooms.items():
             if isinstance(globs, str) and name != "why":
                 raise ValueError(f"`rooms.{name}` must be a list of globs")

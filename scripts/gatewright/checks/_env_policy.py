@@ -1,5 +1,6 @@
 """`policy/env-doc.toml`."""
 
+import re
 from typing import Literal
 
 import msgspec
@@ -73,6 +74,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     why: str = ""
 
     def __post_init__(self) -> None:
+        for prefix in self.prefixes:
+            if not re.fullmatch(r"\w+", prefix):
+                raise PolicyError(
+                    f"policy/env-doc.toml: the prefix {prefix!r} is not the beginning of a name",
+                    "write it without a star, such as ENGINE_",
+                )
         for entry in self.dynamic:
             if entry.pattern.startswith("*") and not entry.path:
                 raise PolicyError(

@@ -13,7 +13,7 @@ from gatewright.core.change import Change, change_of_commit, change_of_work_tree
 from gatewright.core.contract import Lane, check_names, load_check
 from gatewright.core.errors import CannotJudge, PolicyError
 from gatewright.core.git import Repository
-from gatewright.core.policy import CORE, is_linked, policy_names
+from gatewright.core.policy import CORE, FOLDER, is_linked, policy_names
 from gatewright.core.report import Report
 from gatewright.core.runner import run
 from gatewright.reporters.terminal import Progress, use_colour, write
@@ -44,8 +44,14 @@ def judge(folder: Path, options: Options) -> int:
     repository = Repository(folder.resolve())
     change = _change(repository, options)
     if not has_policy(change):
+        if f"{FOLDER}{CORE}.toml" in change.head.entries:
+            checks = ", ".join(name for name in check_names() if name != CORE)
+            raise PolicyError(
+                f"{FOLDER}{CORE}.toml alone switches no check on: nothing is enforced",
+                f"write {FOLDER}NAME.toml for a check; there are: {checks}",
+            )
         raise PolicyError(
-            f"no policy/*.toml in the {change.head.label}: nothing is enforced", "gate init writes a first one"
+            f"no {FOLDER}*.toml in the {change.head.label}: nothing is enforced", "gate init writes a first one"
         )
     named = {name for s in (change.head, change.base) if s is not None for name in policy_names(s)}
     absent = [name for name in options.only if name not in named]

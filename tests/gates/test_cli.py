@@ -69,6 +69,15 @@ def test_exit_2_without_a_policy_and_the_help_names_a_command_that_exists(git: G
     assert ("init",) in commands(main)
 
 
+def test_exit_2_where_the_policy_switches_no_check_on(git: Git) -> None:
+    empty = git.init("empty")
+    empty.commit({"policy/policy.toml": "", "a.txt": "a\n"})
+    result = empty.gate("run")
+    assert result.returncode == 2
+    assert "policy/policy.toml alone switches no check on" in result.stderr
+    assert "there are: " in result.stderr
+
+
 def test_exit_2_on_an_invalid_policy(work: Work) -> None:
     work.write({"policy/words.toml": "where = []\nwher = []\n"})
     result = work.gate("run")

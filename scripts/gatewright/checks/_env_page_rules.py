@@ -12,8 +12,6 @@ from gatewright.extractors.env_documented import DocumentedName, PageFacts
 
 def undocumented(evidence: Evidence) -> Iterator[Finding]:
     policy = evidence.policy
-    if policy.pages and not evidence.pages and not evidence.included:
-        return
     known = evidence.documented | policy.internal.keys() | evidence.removed.keys()
     page, facts = next(iter(evidence.pages.items()), ("the page", PageFacts()))
     for name, uses in evidence.uses.items():

@@ -350,15 +350,16 @@ def test_hk_01_without_a_recorded_default_branch_the_remotes_branches_stand_in(c
     clone.git("remote", "set-head", "origin", "-d")
     clone.git("update-ref", "-d", "refs/remotes/origin/main")
     fork = clone.git("rev-parse", "HEAD")
+    accepted = clone.commit({"src/old.txt": "BAD\n"})
+    clone.git("push", "-q", "--no-verify", "origin", "trunk")
     clone.git("checkout", "-q", "-b", "topic")
-    first = clone.commit({"src/b.txt": "BAD\n"})
-    clone.git("push", "-q", "--no-verify", "origin", "topic")
-    second = clone.commit({"src/c.txt": "c\n"})
-    [change] = push(clone, ("refs/heads/topic", first, second))
-    assert (base_of(change), found([change])) == (short(fork), ["src/b.txt:1"])
-    assert "compared with all branches that are known of the remote" in change.notes[0]
+    tip = clone.commit({"src/b.txt": "BAD\n"})
+    for ref, old in (("refs/heads/topic", ZERO), ("refs/heads/trunk", accepted), ("refs/heads/other", fork)):
+        [change] = push(clone, (ref, old, tip))
+        assert (base_of(change), found([change])) == (short(accepted), ["src/b.txt:1"])
+        assert "compared with all branches that are known of the remote" in change.notes[0]
     judged = change_of_work_tree(clone.open())
-    assert (base_of(judged), found([judged])) == (short(fork), ["src/b.txt:1"])
+    assert (base_of(judged), found([judged])) == (short(accepted), ["src/b.txt:1"])
 
 
 def test_hk_01_in_a_fork_what_upstream_accepted_is_not_new(git: Git, work: Work) -> None:

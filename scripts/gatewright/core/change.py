@@ -86,16 +86,9 @@ def upstream_of(repository: Repository, remote: Remote, named_branch: str = "") 
     return [upstream.default] if upstream is not None and upstream.default else []
 
 
-def tips_of(repository: Repository, folder: str, own: str) -> list[str]:
-    """Ids of the branches in a folder of refs, without the branch `own` where there are others.
-
-    They stand in for a default branch that is not known. A branch is not its own base, or a second
-    push would launder what an unchecked one put there.
-    """
-    listing = repository.git("for-each-ref", "--format=%(objectname)%00%(refname)", folder)
-    tips = [line.split("\0") for line in listing.decode(errors="surrogateescape").split("\n")[:-1]]
-    others = [tip for tip, ref in tips if not ref.endswith(("/" + own, "/HEAD"))]
-    return list(dict.fromkeys(others or [tip for tip, _ in tips]))
+def tips_of(repository: Repository, folder: str) -> list[str]:
+    """Ids of the branches in a folder of refs. They stand in for a default branch that is not known."""
+    return list(dict.fromkeys(repository.git("for-each-ref", "--format=%(objectname)", folder).decode().split()))
 
 
 def _bases(repository: Repository, snapshot: Snapshot, head: str, named: str) -> tuple[list[str], str]:
@@ -116,9 +109,7 @@ def _bases(repository: Repository, snapshot: Snapshot, head: str, named: str) ->
         return repository.merge_bases(head, remote.default, *upstream_of(repository, remote, branch)), ""
     where = f"of remote {remote.name!r} " if remote.name else ""
     note = f"no remote-tracking default branch {where}to compare with"
-    own = repository.git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode(errors="surrogateescape").strip()
-    folder = f"refs/remotes/{remote.name}/" if remote.name else "refs/remotes/"
-    tips = tips_of(repository, folder, own.removeprefix("refs/heads/"))
+    tips = tips_of(repository, f"refs/remotes/{remote.name}/" if remote.name else "refs/remotes/")
     try:
         if tips:
             return repository.merge_bases(head, *tips), f"compared with all remote-tracking branches: {note}"

@@ -141,11 +141,10 @@ class _Receiver:
         if remote.default:
             return self._merge_bases(tip, remote.default, *upstream), old, notes
         unknown = "the remote's default branch is not known here (git remote set-head NAME --auto finds it)"
-        own = update.ref.removeprefix("refs/heads/")
         try:
-            if tips := self._tips(own):
+            if tips := self._tips():
                 note = f"{ref}: compared with all branches that are known of the remote; {unknown}"
-                return self._merge_bases(tip, *tips), old, [*notes, note]
+                return self._merge_bases(tip, *filter(None, (old, *tips))), old, [*notes, note]
             if old:
                 note = f"{ref}: compared with what the remote had; {unknown}"
                 return self._merge_bases(tip, old), old, [*notes, note]
@@ -162,7 +161,7 @@ class _Receiver:
             remote = find_remote(self.repository, self.name, named)
             return remote, upstream_of(self.repository, remote, named)
         head = self.repository.git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode(errors="surrogateescape")
-        for branch in (head.strip().removeprefix("refs/heads/"), named):
+        for branch in (head.strip().removeprefix("refs/heads/"), named, "main", "master"):
             tip = self.repository.commit_id(f"refs/heads/{branch}") if branch else None
             if tip is not None:
                 return Remote("", branch, tip), []
@@ -179,10 +178,10 @@ class _Receiver:
             return old, [f"{ref}: history rewritten, {old[:12]} is no ancestor of {tip[:12]}"]
         return old, []
 
-    def _tips(self, own: str) -> list[str]:
+    def _tips(self) -> list[str]:
         if not self.receiving and not self.name:
             return []
-        return tips_of(self.repository, "refs/heads/" if self.receiving else f"refs/remotes/{self.name}/", own)
+        return tips_of(self.repository, "refs/heads/" if self.receiving else f"refs/remotes/{self.name}/")
 
     def _is_ancestor(self, old: str, tip: str) -> bool:
         return self.repository.git("merge-base", old, tip, ok=(0, 1)).decode().strip() == old

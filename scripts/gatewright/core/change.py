@@ -110,6 +110,8 @@ def _bases(repository: Repository, snapshot: Snapshot, head: str, named: str) ->
     where = f"of remote {remote.name!r} " if remote.name else ""
     note = f"no remote-tracking default branch {where}to compare with"
     tips = tips_of(repository, f"refs/remotes/{remote.name}/" if remote.name else "refs/remotes/")
+    # A branch that was pushed is compared with the others, not with itself.
+    tips = [tip for tip in tips if tip != head] or tips
     try:
         if tips:
             return repository.merge_bases(head, *tips), f"compared with all remote-tracking branches: {note}"

@@ -13,8 +13,8 @@ from gatewright.core.errors import CannotJudge
 from gatewright.core.globs import compile_globs
 from gatewright.core.policy import load_policies, policy_globs
 from gatewright.core.snapshot import work_tree_snapshot
-from gatewright.init import write_policy
-from gatewright.init.environment import guess_prefixes
+from gatewright.init import notes, write_policy
+from gatewright.init.environment import Environment, guess_prefixes
 from gatewright.init.layout import guess_layout
 from gatewright.init.rooms import guess_rooms
 
@@ -307,3 +307,15 @@ def test_paths_that_cannot_be_written_in_toml_are_left_out() -> None:
     layout, _ = guess_layout([os.fsdecode(b"bad\xff/a.py"), "good/__init__.py", "good/a.py"])
     assert layout.python == ["good/**/*.py"]
     assert Path("good") not in [Path(glob) for glob in layout.aside]
+
+
+def test_what_comes_next_depends_on_whether_there_is_a_base(git: Git) -> None:
+    alone = git.init("alone")
+    alone.commit({"nano/core/a.py": "x = 1\n"})
+    assert "once a remote's default branch has it" in alone.gate("init").stdout
+    clone = git.clone(alone, "clone")
+    assert "gate run --show-inherited lists what is there already" in clone.gate("init").stdout
+
+
+def test_sources_that_read_no_variable_are_said_to_read_none() -> None:
+    assert notes.environment(Environment([], [], []))[0] == "prefixes: not sure, the code reads no variable"

@@ -43,7 +43,7 @@ def devices(
     counts = Counter(finding.bucket or finding.rule for finding in sites)
     if counts:
         words = ", ".join(f"{bucket} {count}" for bucket, count in counts.most_common())
-        said.append(f"bucket: {len(sites)} sites in the shared layers today ({words}); gate run calls them inherited")
+        said.append(f"bucket: {len(sites)} sites in the shared layers today ({words})")
     return said
 
 
@@ -51,8 +51,10 @@ def environment(found: Environment) -> list[str]:
     said = []
     if found.own:
         said.append(f"prefixes: {', '.join(found.prefixes)} ({len(found.own)} variables)")
-    else:
+    elif found.prefixes:
         said.append(f"prefixes: not sure, no variable that is read begins with {' or '.join(found.prefixes)}")
+    else:
+        said.append("prefixes: not sure, the code reads no variable")
     if found.others:
         said.append(f"prefixes: not judged are {len(found.others)} with other ones: {_some(found.others)}")
     if found.page:

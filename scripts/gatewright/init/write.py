@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gatewright.checks._device_policy import Policy as DevicePolicy
 from gatewright.core.cache import NAME, Cache
+from gatewright.core.change import find_remote
 from gatewright.core.contract import load_check
 from gatewright.core.errors import CannotJudge
 from gatewright.core.finding import Finding
@@ -43,7 +44,11 @@ def write_policy(folder: Path, *, force: bool = False) -> list[str]:
             lines.append(f"kept {path}: it exists (gate init --force replaces it)")
     if len(files) == 1:
         lines.append("no package with Python, C, C++ or Rust sources was found: there is nothing to enforce yet")
-    return [*lines, "next: gate run --show-inherited lists what is there already; gate install adds the hook"]
+    if find_remote(repository).default:
+        there = "gate run --show-inherited lists what is there already, and fails only for what comes"
+    else:
+        there = "gate run lists what is there; once a remote's default branch has it, it fails only for what comes"
+    return [*lines, f"next: {there}; gate install adds the hook"]
 
 
 def _guess(tree: Tree) -> dict[str, tuple[str, list[str]]]:

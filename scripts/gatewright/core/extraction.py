@@ -1,5 +1,6 @@
 """Takes facts from many files on all cores. Imported only where a file must be read."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -120,6 +121,8 @@ def _serve(job: _Job, pipe: Connection, inherited: Sequence[Connection]) -> None
     for end in inherited:
         end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Syntax trees hold no cycles, and a worker lives for seconds: collecting costs a tenth of its time for nothing.
+    gc.disable()
     try:
         while True:
             pipe.send(_answer(job, pipe.recv()))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.core.globs import PathSet, compile_globs
+from gatewright.core.globs import PathSet, compile_globs, matcher
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,16 @@ def test_a_set_within_others_is_what_both_hold() -> None:
     assert python.select(["a/1.py", "a/1.md", "b/x.py", "b/y.py", "c/1.py"]) == ["a/1.py", "b/y.py"]
     assert "c/1.py" not in python
     assert "a/1.py" in python
+
+
+ENDINGS = st.lists(
+    st.sampled_from(["**/*.py", "**/*.{c,cu}", "**/*_test.py", "**/*.d/x", "**/*{a,b}", "**/*.", "*.py"])
+)
+# As git names them: no folder without a name.
+PLACES = st.lists(st.text(alphabet="ab.pycud_test", min_size=1, max_size=8), max_size=3).map("/".join)
+
+
+@given(ENDINGS, st.lists(PLACES))
+def test_patterns_of_endings_match_what_the_expression_matches(patterns: list[str], paths: list[str]) -> None:
+    globs = tuple(patterns)
+    assert [bool(matcher(globs)(path)) for path in paths] == [bool(compile_globs(globs).fullmatch(p)) for p in paths]

@@ -67,7 +67,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def room_globs(self) -> tuple[str, ...]:
         return tuple(glob for globs in self.globs_by_room.values() for glob in globs)
 
-    @property
+    @cached_property
     def shared_files(self) -> PathSet:
         return PathSet(self.shared, (*self.room_globs, *self.exclude))
 
@@ -77,9 +77,14 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def layer(self, path: str) -> str:
         """The pattern that makes a file shared, or nothing."""
-        if path not in self.shared_files:
-            return ""
-        return next(glob for glob in self.shared if compile_globs((glob,)).fullmatch(path))
+        if path not in self._layers:
+            globs = self.shared if path in self.shared_files else ()
+            self._layers[path] = next((glob for glob in globs if compile_globs((glob,)).fullmatch(path)), "")
+        return self._layers[path]
+
+    @cached_property
+    def _layers(self) -> dict[str, str]:
+        return {}
 
     def room_of(self, path: str) -> str:
         """The room that a path lies in, or nothing."""

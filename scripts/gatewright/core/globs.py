@@ -1,7 +1,7 @@
 """Path patterns of policy files: `*` within a folder, `**` across folders, `{a,b}` alternatives."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import msgspec
@@ -55,6 +55,20 @@ def compile_globs(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{translate(p)})" for p in patterns) or r"(?!)", re.DOTALL)
 
 
+_SUFFIXES = re.compile(r"\*\*/\*([^*?{}/]+)|\*\*/\*([^*?{}/]*)\{([^*?{}/]+)\}")
+
+
+@lru_cache(maxsize=256)
+def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
+    """Whether a path matches one of the patterns. Those that say only how a path ends cost next to nothing."""
+    forms = [_SUFFIXES.fullmatch(pattern) for pattern in patterns]
+    if not patterns or None in forms:
+        return compile_globs(patterns).fullmatch
+    parts = [form.groups() for form in forms if form is not None]
+    ends = tuple(end or head + tail for end, head, tails in parts for tail in (tails or "").split(","))
+    return lambda path: path.endswith(ends)
+
+
 class PathSet(msgspec.Struct, frozen=True):
     """Paths that match one of `include` and none of `exclude`, and lie in one of `within` where there is any."""
 
@@ -66,8 +80,8 @@ class PathSet(msgspec.Struct, frozen=True):
         return bool(self.select([path]))
 
     def select(self, paths: Iterable[str]) -> "list[str]":
-        inside, outside = compile_globs(self.include).fullmatch, compile_globs(self.exclude).fullmatch
-        chosen = [path for path in paths if inside(path) and not outside(path)]
+        inside, outside = matcher(self.include), matcher(self.exclude)
+        chosen = [path for path in paths if inside(path) and not outside(path)] if self.include else []
         if not self.within:
             return chosen
         wider = {path for others in self.within for path in others.select(chosen)}

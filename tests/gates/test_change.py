@@ -59,6 +59,13 @@ def test_r_19_without_a_remote_the_tree_is_judged_absolutely_and_it_is_said(work
     assert change_of_commit(work.open(), "HEAD").notes == change.notes
 
 
+def test_a_base_that_is_named_is_compared_with_even_where_nothing_differs(clone: Work) -> None:
+    repository = clone.open()
+    for change in (change_of_work_tree(repository, "origin/main"), change_of_commit(repository, "HEAD", "origin/main")):
+        assert change.notes == []
+        assert change.base is not None and change.base.entries == change.head.entries
+
+
 def test_a_clean_tree_at_the_base_is_judged_absolutely_and_a_dirty_one_relative_to_it(clone: Work) -> None:
     head = clone.git("rev-parse", "HEAD")
     change = change_of_work_tree(clone.open())

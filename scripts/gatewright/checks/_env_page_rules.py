@@ -13,7 +13,7 @@ from gatewright.extractors.env_documented import DocumentedName, PageFacts
 def undocumented(evidence: Evidence) -> Iterator[Finding]:
     policy = evidence.policy
     known = evidence.documented | policy.internal.keys() | evidence.removed.keys()
-    page, facts = next(iter(evidence.pages.items()), ("the page", PageFacts()))
+    page, facts = next(iter(evidence.pages.items()), (f"a page, which `pages` of {POLICY} names", PageFacts()))
     for name, uses in evidence.uses.items():
         if name in known:
             continue

@@ -128,7 +128,10 @@ def is_zero(object_id: str) -> bool:
 def change_of_work_tree(
     repository: Repository, base: str = "", *, staged: bool = False, absolute: bool = False
 ) -> Change:
-    """What is on disk (or, `staged`, in the index), relative to the remote's default branch or `base`."""
+    """What is on disk (or, `staged`, in the index), relative to the remote's default branch or `base`.
+
+    Where nothing differs from a base that was not named, there is no change, and the tree is judged absolutely.
+    """
     snapshot = index_snapshot(repository) if staged else work_tree_snapshot(repository)
     head = repository.head_id()
     if head is None:
@@ -136,7 +139,7 @@ def change_of_work_tree(
     if absolute:
         return Change(repository, snapshot)
     bases, note = _bases(repository, snapshot, head, base)
-    if bases == [head]:
+    if bases == [head] and is_zero(base):
         committed = commit_snapshot(repository, head)
         if committed.entries == snapshot.entries:
             return Change(repository, snapshot, notes=["absolute: nothing differs from the base"])
@@ -153,7 +156,7 @@ def change_of_commit(repository: Repository, revision: str, base: str = "", *, a
     if absolute:
         return Change(repository, snapshot)
     bases, note = _bases(repository, snapshot, head, base)
-    if bases == [head]:
+    if bases == [head] and is_zero(base):
         return Change(repository, snapshot, notes=["absolute: the commit is part of the base"])
     return _since(repository, snapshot, head, bases, note)
 

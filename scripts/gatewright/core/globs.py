@@ -77,7 +77,9 @@ class PathSet(msgspec.Struct, frozen=True):
     within: tuple["PathSet", ...] = ()
 
     def __contains__(self, path: str) -> bool:
-        return bool(self.select([path]))
+        if self.within and not any(path in others for others in self.within):
+            return False
+        return bool(matcher(self.include)(path)) and not matcher(self.exclude)(path)
 
     def select(self, paths: Iterable[str]) -> "list[str]":
         inside, outside = matcher(self.include), matcher(self.exclude)

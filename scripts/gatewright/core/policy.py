@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
@@ -148,7 +149,7 @@ def convert(raw: Any, type: Any, path: str, text: str) -> Any:
         line = _line_of(text, named[0] if "unknown field" in words else named[-1]) if named else 0
         where = f"{path}:{line}" if line else path
         raise PolicyError(
-            f"{where}: {words}", f"see the manual page of the check, docs/checks/, for the keys of {path}"
+            f"{where}: {words}", f"gate explain {PurePosixPath(path).stem} says what {path} may hold"
         ) from None
 
 

@@ -140,7 +140,8 @@ class _Receiver:
             return self._merge_bases(tip, old, *upstream), old, notes
         if remote.default:
             return self._merge_bases(tip, remote.default, *upstream), old, notes
-        unknown = "the remote's default branch is not known here (git remote set-head NAME --auto finds it)"
+        remedy = f"git remote set-head {remote.name or 'NAME'} --auto"
+        unknown = f"the remote's default branch is not known here ({remedy} finds it)"
         try:
             if tips := self._tips():
                 note = f"{ref}: compared with all branches that are known of the remote; {unknown}"

@@ -25,7 +25,7 @@ def place(path: str, line: int, column: int = 0) -> str:
 
 def tally(report: Report) -> str:
     """The counts behind the verdict; zeros are left out, except of what fails."""
-    parts = [plural(len(report.failing), "finding" if report.absolute else "new finding")]
+    parts = [plural(len(report.failing), "new finding" if report.base and not report.absolute else "finding")]
     others = {
         "inherited": len(report.tolerated),
         "advisory": len(report.advisory),

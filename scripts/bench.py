@@ -33,7 +33,8 @@ from gatewright.extractors.device_site import Vocabulary  # noqa: E402
 from gatewright.readers.python import utf8  # noqa: E402
 from gatewright.readers.python_lexer import code_hits  # noqa: E402
 
-GATE = [sys.executable, "-m", "gatewright.cli"]
+# What the installed command is: a script of two lines.
+GATE = [sys.executable, "-c", "from gatewright.cli import main; main()"]
 PUSHED = 3
 _NULL = subprocess.DEVNULL
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gatewright.core.globs import PathSet
+from gatewright.core.version import sources
 
 
 class Extractor(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +67,19 @@ def python_minor() -> str:
 @cache
 def code_digest(module: str) -> str:
     """Digest of the source of `module`, of every extractor and of every reader."""
-    root = Path(__file__).resolve().parent.parent
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"no module {module!r} to extract facts with", name=module)
     own = Path(spec.origin)
-    readers = sorted([*(root / "readers").glob("*.py"), *(root / "extractors").glob("*.py")])
-    state = blake2b(digest_size=16)
-    for path in dict.fromkeys([own, *readers, Path(__file__)]):
-        state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    state = blake2b(_shared_digest(), digest_size=16)
+    state.update(own.name.encode() + b"\0" + (sources().get(own) or own.read_bytes()))
     return state.hexdigest()
+
+
+@cache
+def _shared_digest() -> bytes:
+    state = blake2b(digest_size=16)
+    for path, content in sources().items():
+        if path.parent.name in ("readers", "extractors") or path == Path(__file__):
+            state.update(path.name.encode() + b"\0" + content + b"\0")
+    return state.digest()

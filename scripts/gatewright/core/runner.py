@@ -53,9 +53,10 @@ def run(
     report.base = "" if absolute else ", ".join(dict.fromkeys(labels))
     _sort_out(report, rules)
     relative = bool(report.base)
+    failing = {finding.rule for finding in report.failing}
     for name in dict.fromkeys(name for _, name in rules.values()):
         of_check = [rule for rule, owner in rules.values() if owner == name]
-        verdicts = [_verdict(rule, report, examined[rule.id], relative=relative) for rule in of_check]
+        verdicts = [_verdict(rule, rule.id in failing, examined[rule.id], relative=relative) for rule in of_check]
         report.checks.append(CheckReport(name=name, rules=verdicts, examined=_in_words(of_check, examined)))
     cache.trim()
     report.notes += cache.notes
@@ -80,9 +81,9 @@ def _sort_out(report: Report, rules: Mapping[str, tuple[Rule, str]]) -> None:
     report.exempted = [e for e in report.exempted if e.finding.rule in rules]
 
 
-def _verdict(rule: Rule, report: Report, examined: int, *, relative: bool) -> RuleReport:
+def _verdict(rule: Rule, failing: bool, examined: int, *, relative: bool) -> RuleReport:
     verdict = RuleReport(id=rule.id, summary=rule.summary, verdict="PASS", examined=examined, advisory=rule.advisory)
-    if any(finding.rule == rule.id for finding in report.failing):
+    if failing:
         verdict.verdict = "FAIL"
     elif rule.scope != "tree" and not relative:
         verdict.verdict, verdict.reason = "N/A", "it judges a change, and there is no base"

@@ -6,6 +6,14 @@ from pathlib import Path
 
 from gatewright import __version__
 
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@cache
+def sources() -> dict[Path, bytes]:
+    """Content of every module of the package, in order of path; read once a run."""
+    return {path: path.read_bytes() for path in sorted(PACKAGE.rglob("*.py"))}
+
 
 def gate_version() -> str:
     return __version__
@@ -14,8 +22,7 @@ def gate_version() -> str:
 @cache
 def gate_digest() -> str:
     """Twelve hexadecimal digits over the path and content of every module of the package."""
-    root = Path(__file__).resolve().parent.parent
     state = blake2b(digest_size=6)
-    for path in sorted(root.rglob("*.py")):
-        state.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for path, content in sources().items():
+        state.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + content + b"\0")
     return state.hexdigest()

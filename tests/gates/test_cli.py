@@ -388,3 +388,44 @@ def test_a_warm_run_imports_nothing_that_only_a_cold_one_needs(work: Work) -> No
     modules = set(work.run(sys.executable, "-c", program).stdout.rpartition("MODULES ")[2].split())
     assert "gatewright.core.runner" in modules
     assert modules & {"git", "markdown_it", "multiprocessing", "dataclasses", "asyncio"} == set()
+
+
+# What both checks look at: a site in a shared layer and in a room, a variable that is read, and its row.
+TWO_CHECKS = {
+    "policy/device-leakage.toml": 'shared = ["src/core/**"]\n[rooms]\ncuda = ["src/cuda/**"]\n[bucket.torch_cuda]\n'
+    'kind = "attribute"\nwords = ["torch.cuda"]\ninstead = "the platform object"\n',
+    "policy/env-doc.toml": 'prefixes = ["ENG_"]\n[code]\npython = ["src/**/*.py"]\n',
+    "docs/ENVIRONMENT.md": "| Variable | Default | Meaning |\n|---|---|---|\n| `ENG_A` | unset | x |\n",
+    "src/core/run.py": 'import os\n\n\ndef f():\n    return os.getenv("ENG_A"), torch.cuda.x()\n',
+    "src/cuda/run.py": "def f():\n    torch.cuda.x()\n",
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run"], ["run", "--staged"], ["run", "--commit", "HEAD"], ["hook", "pre-push", "origin", "url"]],
+    ids=" ".join,
+)
+def test_a_warm_run_of_both_checks_imports_no_git_and_no_markdown(
+    git: Git, work: Work, tmp_path: Path, arguments: list[str]
+) -> None:
+    work.commit(TWO_CHECKS)
+    clone = git.clone(work, "clone")
+    old = clone.git("rev-parse", "HEAD")
+    tip = clone.commit({"src/core/new.py": "x = 1\n"})
+    program = (
+        git.root / "bin" / "gate"
+    ).read_text() + f"\nopen({os.fspath(tmp_path / 'modules')!r}, 'w').write(' '.join(sys.modules))"
+    program = program.replace(
+        'main(prog_name="gate")', f"try: main({arguments!r}, prog_name='gate')\nexcept SystemExit: pass"
+    )
+    lines = f"refs/heads/main {tip} refs/heads/main {old}\n".encode()
+
+    def run() -> set[str]:
+        result = clone.run(sys.executable, "-c", program, input=lines)
+        assert "1 inherited" in result.stdout and "env-doc: 1 variables read" in result.stdout, result.stderr
+        return set((tmp_path / "modules").read_text().split())
+
+    assert "markdown_it" in run()
+    modules = run()
+    assert modules & {"git", "gitdb", "markdown_it", "multiprocessing", "dataclasses", "asyncio"} == set()
